@@ -1,9 +1,13 @@
 # Targets of the MLIR-free part: the runtime and its unit tests.
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  # The sloppiness lets ccache work beside a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      ${CCACHE_PROGRAM})
+  add_compile_options(-fpch-preprocess)
 endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 add_library(fsdpq_options INTERFACE)
 target_include_directories(fsdpq_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})

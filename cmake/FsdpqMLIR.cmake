@@ -1,0 +1,46 @@
+# Targets of the MLIR part: dialects, compiler, tools.
+#
+# Debian's LLVM and MLIR are used as the two dylibs. Naming any MLIR component
+# library beside them would bring a second copy of every TypeID, so all targets
+# here link `MLIR` and `LLVM` and nothing else of theirs.
+find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+
+add_library(fsdpq_mlir_options INTERFACE)
+target_link_libraries(fsdpq_mlir_options INTERFACE fsdpq_options)
+target_include_directories(fsdpq_mlir_options SYSTEM INTERFACE ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+target_compile_options(fsdpq_mlir_options INTERFACE -fno-exceptions)
+
+# What nearly every file of dialects/ and compiler/ includes; see the header.
+add_library(fsdpq_mlir_pch OBJECT ${CMAKE_SOURCE_DIR}/dialects/Support/Precompiled.cpp)
+target_link_libraries(fsdpq_mlir_pch PUBLIC fsdpq_mlir_options)
+target_precompile_headers(fsdpq_mlir_pch PRIVATE ${CMAKE_SOURCE_DIR}/dialects/Support/Precompiled.h)
+
+# fsdpq_tablegen(TARGET FILE.td GENERATOR OUTPUT [GENERATOR OUTPUT ...])
+# OUTPUTs land beside the .td's place in the build tree.
+function(fsdpq_tablegen target td)
+  set(LLVM_TARGET_DEFINITIONS ${td})
+  set(rest ${ARGN})
+  while(rest)
+    list(POP_FRONT rest generator output)
+    string(REPLACE " " ";" generator "${generator}")
+    mlir_tablegen(${output} ${generator} EXTRA_INCLUDES ${CMAKE_SOURCE_DIR} ${MLIR_INCLUDE_DIRS})
+  endwhile()
+  add_public_tablegen_target(${target})
+endfunction()
+
+# fsdpq_add_compiler_library(NAME SOURCES file... LIBS target... DEPENDS tablegen-target... [HEAVY])
+# HEAVY: the files include linalg, vector or LLVM-dialect headers; they gain
+# little from the light precompiled header.
+function(fsdpq_add_compiler_library name)
+  cmake_parse_arguments(ARG "HEAVY" "" "SOURCES;LIBS;DEPENDS" ${ARGN})
+  add_library(${name} OBJECT ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC fsdpq_mlir_options ${ARG_LIBS})
+  if(NOT ARG_HEAVY)
+    target_precompile_headers(${name} REUSE_FROM fsdpq_mlir_pch)
+  endif()
+  add_dependencies(${name} fsdpq_dialects_headers ${ARG_DEPENDS})
+endfunction()

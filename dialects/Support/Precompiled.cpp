@@ -1,0 +1,2 @@
+// Holds the precompiled header that the compiler's libraries share.
+#include "dialects/Support/LLVM.h"
