@@ -37,10 +37,31 @@ endfunction()
 # little from the light precompiled header.
 function(fsdpq_add_compiler_library name)
   cmake_parse_arguments(ARG "HEAVY" "" "SOURCES;LIBS;DEPENDS" ${ARGN})
-  add_library(${name} OBJECT ${ARG_SOURCES})
+  add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC fsdpq_mlir_options ${ARG_LIBS})
   if(NOT ARG_HEAVY)
     target_precompile_headers(${name} REUSE_FROM fsdpq_mlir_pch)
   endif()
   add_dependencies(${name} fsdpq_dialects_headers ${ARG_DEPENDS})
+endfunction()
+
+# fsdpq_add_phase(NAME SOURCES file...)
+# The passes of compiler/<NAME>: declared in its Passes.td, one pass a file.
+function(fsdpq_add_phase name)
+  cmake_parse_arguments(ARG "HEAVY" "" "SOURCES;LIBS" ${ARGN})
+  fsdpq_tablegen(fsdpq_${name}_passes Passes.td
+    "-gen-pass-decls -name=Fsdpq${name}" Passes.h.inc)
+  if(ARG_HEAVY)
+    set(heavy HEAVY)
+  endif()
+  fsdpq_add_compiler_library(Fsdpq${name} SOURCES ${ARG_SOURCES} LIBS ${ARG_LIBS}
+    DEPENDS fsdpq_${name}_passes ${heavy})
+endfunction()
+
+# fsdpq_add_tool(NAME SOURCES file... LIBS target...)
+# A program with the whole compiler in it.
+function(fsdpq_add_tool name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE FsdpqPipelines ${ARG_LIBS} fsdpq_dialects MLIR LLVM)
 endfunction()

@@ -1,0 +1,143 @@
+//===- InsertAdapters.cpp - tfm-insert-adapters ---------------------------===//
+
+#include "compiler/Model/Passes.h"
+#include "dialects/QT/QT.h"
+#include "dialects/Tfm/Tfm.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace fsdpq {
+#define GEN_PASS_DEF_TFMINSERTADAPTERS
+#include "compiler/Model/Passes.h.inc"
+} // namespace fsdpq
+
+using namespace mlir;
+using namespace fsdpq;
+
+/// The module a checkpoint name belongs to: its part before ".weight".
+static StringRef getModule(tfm::ParamOp param) {
+  StringRef name = param.getHf().value_or("");
+  return name.consume_back(".weight") ? name : StringRef();
+}
+
+/// The parameter of a linear layer's weight, if that is one per-layer parameter.
+static tfm::ParamOp getWeightParam(tfm::LinearOp linear) {
+  auto use = linear.getW().getDefiningOp<tfm::UseOp>();
+  if (!use || use.getParams().size() != 1)
+    return {};
+  return SymbolTable::lookupNearestSymbolFrom<tfm::ParamOp>(
+      use, cast<SymbolRefAttr>(use.getParams()[0]));
+}
+
+namespace {
+struct InsertAdaptersPass
+    : fsdpq::impl::TfmInsertAdaptersBase<InsertAdaptersPass> {
+  using TfmInsertAdaptersBase::TfmInsertAdaptersBase;
+
+  void runOnOperation() override {
+    if (rank < 1 || rank > 4096) {
+      getOperation().emitError("[FSDPQ-0140] rank = ")
+          << rank.getValue() << "; 1 to 4096 are possible";
+      return signalPassFailure();
+    }
+    for (auto architecture : getOperation().getOps<tfm::ArchitectureOp>()) {
+      SmallVector<tfm::LinearOp> linears;
+      llvm::SetVector<StringRef> names;
+      architecture.walk([&](tfm::LinearOp linear) {
+        tfm::ParamOp param = getWeightParam(linear);
+        if (!linear->getParentOfType<tfm::LayerOp>() || !param ||
+            getModule(param).empty())
+          return;
+        linears.push_back(linear);
+        names.insert(getModule(param).rsplit('.').second);
+      });
+      FailureOr<llvm::StringSet<>> wanted = expandTargets(architecture, names);
+      if (failed(wanted))
+        return signalPassFailure();
+      for (tfm::LinearOp linear : linears) {
+        tfm::ParamOp param = getWeightParam(linear);
+        if (wanted->contains(getModule(param).rsplit('.').second))
+          insertAdapter(linear, param);
+      }
+    }
+  }
+
+private:
+  FailureOr<llvm::StringSet<>>
+  expandTargets(tfm::ArchitectureOp architecture,
+                const llvm::SetVector<StringRef> &names) {
+    llvm::StringSet<> wanted;
+    auto add = [&](ArrayRef<StringRef> modules) {
+      for (StringRef module : modules)
+        if (names.contains(module))
+          wanted.insert(module);
+    };
+    for (StringRef target : targets) {
+      size_t before = wanted.size();
+      if (target == "all-linear")
+        add(names.getArrayRef());
+      else if (target == "all")
+        add({"q_proj", "k_proj", "v_proj", "up_proj", "gate_proj", "down_proj"});
+      else if (target == "default")
+        add({"q_proj", "v_proj"});
+      else
+        add(target);
+      if (wanted.size() == before && !wanted.contains(target))
+        return architecture.emitError("[FSDPQ-0141] the adapter target '")
+               << target << "' matches no linear layer; there are: "
+               << llvm::join(names, ", ");
+    }
+    if (wanted.empty())
+      return architecture.emitError("[FSDPQ-0141] no adapter target is given");
+    return wanted;
+  }
+
+  /// Declares one factor and gives its value at the insertion point.
+  Value addFactor(OpBuilder &builder, tfm::ParamOp base, StringRef factor,
+                  RankedTensorType type, StringRef init) {
+    std::string symbol = (base.getSymName() + "." + factor).str();
+    auto architecture = base->getParentOfType<tfm::ArchitectureOp>();
+    if (!architecture.lookupSymbol(symbol)) {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointAfter(base);
+      auto param = tfm::ParamOp::create(
+          builder, base.getLoc(), builder.getStringAttr(symbol),
+          base.getPerLayerAttr(), TypeAttr::get(type), /*hf=*/StringAttr(),
+          /*gguf=*/StringAttr(), /*gguf_rope_heads=*/Attribute(),
+          builder.getUnitAttr(), builder.getStringAttr(init),
+          /*tied_to=*/FlatSymbolRefAttr(), /*tied=*/Attribute());
+      param.setHf(("base_model.model." + getModule(base) + "." + factor +
+                   ".weight").str());
+    }
+    return tfm::UseOp::create(builder, base.getLoc(), type,
+                              builder.getArrayAttr(FlatSymbolRefAttr::get(
+                                  builder.getContext(), symbol)));
+  }
+
+  void insertAdapter(tfm::LinearOp linear, tfm::ParamOp param) {
+    OpBuilder builder(linear);
+    builder.setInsertionPointAfter(linear);
+    Location loc = linear.getLoc();
+    RankedTensorType weight = param.getTensorType();
+    // Adapters stay in the activations' type whatever the weight's storage is.
+    Type element =
+        cast<RankedTensorType>(linear.getX().getType()).getElementType();
+    Value a = addFactor(
+        builder, param, "lora_A",
+        RankedTensorType::get({rank, weight.getDimSize(1)}, element),
+        "kaiming_uniform");
+    Value b = addFactor(
+        builder, param, "lora_B",
+        RankedTensorType::get({weight.getDimSize(0), rank}, element), "zeros");
+    Value u = tfm::LinearOp::create(builder, loc, linear.getX(), a);
+    Value v = tfm::LinearOp::create(builder, loc, u, b);
+    Value scaled =
+        tfm::ScaleOp::create(builder, loc, v, builder.getF64FloatAttr(scale));
+    auto sum = tfm::AddOp::create(builder, loc, linear.getY(), scaled);
+    linear.getY().replaceAllUsesExcept(sum.getY(), sum);
+    ++numAdapters;
+  }
+};
+} // namespace

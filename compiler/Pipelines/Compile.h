@@ -1,0 +1,56 @@
+//===- Compile.h - From a model's description to a plan ---------*- C++ -*-===//
+//
+// The compiler as fsdpq-run sees it: no MLIR in this header.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace fsdpq {
+
+/// What to compile. Names and ranges are those of fsdpq-run's options.
+struct CompileOptions {
+  std::string models;     ///< an architecture's .mlir file, or a folder of them
+  std::string configText; ///< config.json, or GGUF metadata as JSON with `tensors`
+  bool gguf = false;
+  int64_t tokens = 512; ///< capacity of a micro-batch; a multiple of 128
+
+  /// Of micro_step, eval_step, logits; micro_step brings optimizer_step.
+  std::vector<std::string> programs;
+
+  bool trainAll = false; ///< train type full: every parameter, no adapters
+  int64_t loraRank = 0;  ///< 0: no adapters
+  double loraScale = 1;
+  std::vector<std::string> loraTargets;
+  std::string quantScheme; ///< a qt type, or empty
+  bool checkpointing = false;
+  std::string optimizer = "adamw";
+  std::map<std::string, double> optimizerOptions;
+
+  bool planOnly = false;  ///< kernels are left out of the plan (for `plan`)
+  std::string compileTo;  ///< stop after this phase and give its IR; empty: all
+  std::string dumpIr;     ///< folder for the IR after each phase; empty: none
+  std::string kernelCache; ///< folder of compiled kernels; empty: none
+  unsigned threads = 0;    ///< 0: one a core
+};
+
+struct CompileResult {
+  bool succeeded = false;
+  std::vector<uint8_t> plan;  ///< a plan file's bytes, when compiled to the end
+  std::string ir;             ///< with `compileTo`: the IR after that phase
+  std::string diagnostics;    ///< errors (and warnings), one a line
+  unsigned kernels = 0, kernelsFromCache = 0;
+  double seconds = 0;
+};
+
+/// Compiles; every failure is in `diagnostics`.
+CompileResult compileModel(const CompileOptions &options);
+
+/// The phases in order: model, grad, shard, fuse, kernel, exec.
+const std::vector<std::string> &compilePhases();
+
+} // namespace fsdpq

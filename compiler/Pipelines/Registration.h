@@ -1,0 +1,18 @@
+//===- Registration.h - All dialects, passes and pipelines ------*- C++ -*-===//
+#pragma once
+
+#include "dialects/Support/LLVM.h"
+
+namespace mlir {
+class DialectRegistry;
+} // namespace mlir
+
+namespace fsdpq {
+
+/// fsdpq's dialects and the upstream ones that its passes produce.
+void registerAllDialects(DialectRegistry &registry);
+
+/// Every pass of every phase, and the pipelines named in Pipelines.h.
+void registerAllPasses();
+
+} // namespace fsdpq
