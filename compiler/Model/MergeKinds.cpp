@@ -47,7 +47,7 @@ struct MergeKindsPass : fsdpq::impl::TfmMergeKindsBase<MergeKindsPass> {
           ++numMerged;
       }
       SmallVector<int32_t> layers;
-      for (int32_t kind : *stack.getLayers())
+      for (int32_t kind : stack.getLayersAttr().asArrayRef())
         layers.push_back(renamed[kind]);
       stack.setLayers(layers);
       stack.setKindsAttr(ArrayAttr::get(&getContext(), kept));

@@ -50,6 +50,14 @@ LogicalResult cpu::bufferizeKernel(func::FuncOp function) {
   return success();
 }
 
+bool cpu::hasUnitStride(Value memref) {
+  int64_t offset;
+  SmallVector<int64_t> strides;
+  auto type = cast<MemRefType>(memref.getType());
+  return succeeded(type.getStridesAndOffset(strides, offset)) &&
+         !strides.empty() && strides.back() == 1;
+}
+
 LogicalResult cpu::promoteAllocations(func::FuncOp function) {
   constexpr int64_t frameLimit = 256 << 10;
   int64_t frame = 0;

@@ -71,6 +71,10 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = true;
   tuning.SLPVectorization = true;
+  // Full unrolling runs before the vectoriser and turns the short loops over
+  // the lanes of a tile into scalar code: attention was 1.6 times slower and
+  // took 2.8 times as long to compile.
+  tuning.LoopUnrolling = false;
   llvm::PassBuilder builder(&machine, tuning);
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(components);

@@ -69,14 +69,6 @@ private:
 
 } // namespace
 
-static bool isContiguous(Value memref) {
-  int64_t offset;
-  SmallVector<int64_t> strides;
-  return succeeded(cast<MemRefType>(memref.getType())
-                       .getStridesAndOffset(strides, offset)) &&
-         strides.back() == 1;
-}
-
 /// The contraction that `op` is, if it is one with static sizes.
 static std::optional<Contraction> matchContraction(linalg::GenericOp op) {
   if (op.getNumLoops() != 3 || op.getNumReductionLoops() != 1 ||
@@ -94,7 +86,7 @@ static std::optional<Contraction> matchContraction(linalg::GenericOp op) {
   c.i = outputMap.getDimPosition(0);
   c.j = outputMap.getDimPosition(1);
   c.r = 3 - c.i - c.j;
-  if (!isContiguous(output->get()) ||
+  if (!cpu::hasUnitStride(output->get()) ||
       op.getIteratorTypesArray()[c.r] != utils::IteratorType::reduction)
     return std::nullopt;
   c.rows = op.getDpsInputOperand(0);
@@ -140,7 +132,7 @@ Emitter::Emitter(Contraction &contraction, const cpu::LoweringOptions &options)
   tileRows = options.tileRows;
   tileWidth = lanes * options.tileVectors;
   AffineMap map = c.op.getMatchingIndexingMap(c.lanes);
-  isPacked = map.getDimPosition(1) != c.j || !isContiguous(c.lanes->get());
+  isPacked = map.getDimPosition(1) != c.j || !cpu::hasUnitStride(c.lanes->get());
 }
 
 SmallVector<Value> Emitter::indicesOf(OpOperand *operand, Value i, Value j,

@@ -32,15 +32,6 @@ static bool fitsRegister(kern::LookupOp lookup) {
          table.getElementType().isF32();
 }
 
-/// Whether the last dimension's elements follow one another in memory.
-static bool isContiguous(Value memref) {
-  int64_t offset;
-  SmallVector<int64_t> strides;
-  auto type = cast<MemRefType>(memref.getType());
-  return succeeded(type.getStridesAndOffset(strides, offset)) &&
-         !strides.empty() && strides.back() == 1;
-}
-
 /// Whether `emitVectors` can do this op.
 static bool canVectorize(linalg::GenericOp op) {
   unsigned loops = op.getNumLoops();
@@ -70,7 +61,7 @@ static bool canVectorize(linalg::GenericOp op) {
     AffineMap map = op.getMatchingIndexingMap(input);
     if (!isa<MemRefType>(input->get().getType()) ||
         (map.getNumResults() != 0 &&
-         (map != outerOnly || !isContiguous(input->get()))))
+         (map != outerOnly || !cpu::hasUnitStride(input->get()))))
       return false;
   }
   for (Operation &inner : op.getBlock()->without_terminator()) {

@@ -11,14 +11,6 @@
 using namespace mlir;
 using namespace fsdpq;
 
-static bool isContiguous(Value memref) {
-  int64_t offset;
-  SmallVector<int64_t> strides;
-  return succeeded(cast<MemRefType>(memref.getType())
-                       .getStridesAndOffset(strides, offset)) &&
-         strides.back() == 1;
-}
-
 /// Whether `op` does nothing but store a matrix the other way round.
 static bool isTransposition(linalg::GenericOp op) {
   if (op.getNumLoops() != 2 || op.getNumReductionLoops() != 0 ||
@@ -30,8 +22,8 @@ static bool isTransposition(linalg::GenericOp op) {
     return false;
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   return maps[0].isPermutation() && maps[1].isPermutation() &&
-         maps[0] != maps[1] && isContiguous(op.getDpsInputs()[0]) &&
-         isContiguous(op.getDpsInits()[0]);
+         maps[0] != maps[1] && cpu::hasUnitStride(op.getDpsInputs()[0]) &&
+         cpu::hasUnitStride(op.getDpsInits()[0]);
 }
 
 /// Transposes a square of rows of as many lanes: after the stage of distance d,

@@ -32,6 +32,9 @@ FailureOr<func::FuncOp> convertKernelToFunc(kern::FuncOp kernel,
 /// One-shot bufferization with the options that kernels need.
 LogicalResult bufferizeKernel(func::FuncOp function);
 
+/// Whether elements of the last dimension of `memref` follow one another.
+bool hasUnitStride(Value memref);
+
 /// Rewrites contractions (two parallel, one reduction dimension) as vector code
 /// with accumulators in registers.
 void lowerContractions(func::FuncOp function, const LoweringOptions &options);

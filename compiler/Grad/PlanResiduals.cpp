@@ -1,0 +1,87 @@
+//===- PlanResiduals.cpp - tfm-plan-residuals -----------------------------===//
+
+#include "compiler/Grad/Passes.h"
+#include "dialects/QT/QT.h"
+#include "dialects/Tfm/Tfm.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace fsdpq {
+#define GEN_PASS_DEF_TFMPLANRESIDUALS
+#include "compiler/Grad/Passes.h.inc"
+} // namespace fsdpq
+
+using namespace mlir;
+using namespace fsdpq;
+
+/// Erases what has no effect and no use, from the end of `body`.
+static void eraseDeadOps(Block &body) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+/// Makes `forward` keep its input alone and `backward` recompute the rest.
+static void recomputeBlock(tfm::LayerOp forward, tfm::LayerOp backward) {
+  Block &source = forward.getBody().front();
+  Block &target = backward.getBody().front();
+  Operation *result = source.getTerminator();
+  unsigned residuals = result->getNumOperands() - 1;
+  unsigned shared = source.getNumArguments() - 1;
+
+  OpBuilder builder = OpBuilder::atBlockBegin(&target);
+  IRMapping mapping;
+  // After dy comes the layer's input; the old residual arguments follow until
+  // they are replaced.
+  mapping.map(source.getArgument(0),
+              target.insertArgument(1, source.getArgument(0).getType(),
+                                    source.getArgument(0).getLoc()));
+  for (unsigned i = 0; i < shared; ++i)
+    mapping.map(source.getArgument(1 + i),
+                target.getArgument(2 + residuals + i));
+  for (Operation &op : source.without_terminator())
+    builder.clone(op, mapping);
+  for (unsigned i = 0; i < residuals; ++i)
+    target.getArgument(2 + i).replaceAllUsesWith(
+        mapping.lookup(result->getOperand(1 + i)));
+  target.eraseArguments(2, residuals);
+
+  result->setOperands({result->getOperand(0), source.getArgument(0)});
+  Type carried = source.getArgument(0).getType();
+  forward.setFunctionType(builder.getFunctionType(
+      llvm::to_vector(source.getArgumentTypes()), {carried, carried}));
+  backward.setFunctionType(builder.getFunctionType(
+      llvm::to_vector(target.getArgumentTypes()), carried));
+  eraseDeadOps(target);
+}
+
+namespace {
+struct PlanResidualsPass
+    : fsdpq::impl::TfmPlanResidualsBase<PlanResidualsPass> {
+  using TfmPlanResidualsBase::TfmPlanResidualsBase;
+
+  void runOnOperation() override {
+    if (mode == "none")
+      return;
+    if (mode != "block") {
+      getOperation().emitError("[FSDPQ-0210] mode = '")
+          << mode << "'; known: none, block";
+      return signalPassFailure();
+    }
+    llvm::SmallPtrSet<Operation *, 4> done;
+    getOperation().walk([&](tfm::StackGradOp grad) {
+      auto stack = grad.getSaved().getDefiningOp<tfm::StackOp>();
+      for (auto [forwardName, backwardName] :
+           llvm::zip(stack.getKinds().getAsRange<SymbolRefAttr>(),
+                     grad.getKinds().getAsRange<SymbolRefAttr>())) {
+        auto forward =
+            SymbolTable::lookupNearestSymbolFrom<tfm::LayerOp>(stack, forwardName);
+        auto backward =
+            SymbolTable::lookupNearestSymbolFrom<tfm::LayerOp>(grad, backwardName);
+        if (done.insert(forward).second)
+          recomputeBlock(forward, backward);
+      }
+    });
+  }
+};
+} // namespace

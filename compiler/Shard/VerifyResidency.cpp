@@ -1,0 +1,85 @@
+//===- VerifyResidency.cpp - fsdp-verify-residency ------------------------===//
+
+#include "compiler/Shard/Passes.h"
+#include "dialects/Fsdp/Fsdp.h"
+#include "dialects/QT/QT.h"
+#include "dialects/Tfm/Tfm.h"
+
+namespace fsdpq {
+#define GEN_PASS_DEF_FSDPVERIFYRESIDENCY
+#include "compiler/Shard/Passes.h.inc"
+} // namespace fsdpq
+
+using namespace mlir;
+using namespace fsdpq;
+
+namespace {
+struct VerifyResidencyPass
+    : fsdpq::impl::FsdpVerifyResidencyBase<VerifyResidencyPass> {
+  void runOnOperation() override {
+    getOperation().walk([&](Operation *op) {
+      if (isa<tfm::UseOp>(op))
+        report(op) << "a parameter is used without its unit";
+      if (auto unit = dyn_cast<fsdp::UnitOp>(op); unit && !unit.getParts())
+        report(unit) << "@" << unit.getSymName() << " has no layout";
+      if (auto start = dyn_cast<fsdp::AllGatherStartOp>(op);
+          start && !llvm::hasSingleElement(start->getUsers()))
+        report(start) << "the gather of " << start.getUnitAttr() << " has "
+                      << llvm::range_size(start->getUsers())
+                      << " waits, not one";
+      if (auto wait = dyn_cast<fsdp::WaitOp>(op))
+        checkRelease(wait);
+      if (auto view = dyn_cast<fsdp::ViewOp>(op))
+        checkView(view);
+    });
+  }
+
+private:
+  InFlightDiagnostic report(Operation *op) {
+    signalPassFailure();
+    return op->emitOpError("[FSDPQ-0390] after the shard phase: ");
+  }
+
+  static fsdp::UnitOp getUnit(Value gathered) {
+    Operation *op = gathered.getDefiningOp();
+    if (auto wait = dyn_cast_or_null<fsdp::WaitOp>(op))
+      op = wait.getPending().getDefiningOp();
+    FlatSymbolRefAttr name;
+    if (auto local = dyn_cast_or_null<fsdp::LocalOp>(op))
+      name = local.getUnitAttr();
+    if (auto start = dyn_cast_or_null<fsdp::AllGatherStartOp>(op))
+      name = start.getUnitAttr();
+    return name ? SymbolTable::lookupNearestSymbolFrom<fsdp::UnitOp>(op, name)
+                : fsdp::UnitOp();
+  }
+
+  void checkRelease(fsdp::WaitOp wait) {
+    SmallVector<fsdp::ReleaseOp> releases;
+    for (Operation *user : wait.getGathered().getUsers())
+      if (auto release = dyn_cast<fsdp::ReleaseOp>(user))
+        releases.push_back(release);
+    if (releases.size() != 1) {
+      report(wait) << "a gathered unit has " << releases.size()
+                   << " releases, not one";
+      return;
+    }
+    for (Operation *user : wait.getGathered().getUsers())
+      for (Operation *reader : user->getUsers())
+        if (reader->getBlock() == releases.front()->getBlock() &&
+            releases.front()->isBeforeInBlock(reader))
+          report(reader).attachNote(releases.front().getLoc())
+              << "uses a parameter whose unit is released here";
+  }
+
+  void checkView(fsdp::ViewOp view) {
+    fsdp::UnitOp unit = getUnit(view.getGathered());
+    if (!unit) {
+      report(view) << "the view is of no known unit";
+      return;
+    }
+    for (Attribute param : view.getParams())
+      if (!llvm::is_contained(unit.getParams(), param))
+        report(view) << param << " is not in @" << unit.getSymName();
+  }
+};
+} // namespace

@@ -1,0 +1,178 @@
+//===- Fsdp.td - Where parameters live and when they are whole ------------===//
+
+#ifndef FSDPQ_FSDP_TD
+#define FSDPQ_FSDP_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Fsdp_Dialect : Dialect {
+  let name = "fsdp";
+  let cppNamespace = "::fsdpq::fsdp";
+  let summary = "Sharded parameters: where and when";
+  let description = [{
+    Parameters are grouped into units. A unit is one flat buffer, padded so that
+    N equal byte ranges make it up: rank r holds the r-th, and gathered bytes in
+    rank order are the buffer, quantised codes and scales together. A unit is
+    whole only between a gather and its release.
+
+    Collectives write a resource of their own, so that CSE cannot merge two
+    gathers of a unit (the second one is the point: parameters are gathered
+    again in the backward pass) and their order is kept.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+}
+
+def Fsdp_CommResource : Resource<"::fsdpq::fsdp::CommResource">;
+
+class Fsdp_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Fsdp_Dialect, mnemonic, traits>;
+
+def Fsdp_PartAttr : AttrDef<Fsdp_Dialect, "Part"> {
+  let mnemonic = "part";
+  let summary = "A stored array inside a unit";
+  let description = [{
+    `name` is `data` for a plain parameter, or what `qt` names the arrays of a
+    quantised one. `offset` and `bytes` are within the unit.
+
+    ```mlir
+    #fsdp.part<@q_proj, "codes", offset = 0, bytes = 2048>
+    ```
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$param, "::mlir::StringAttr":$name,
+                        "int64_t":$offset, "int64_t":$bytes);
+  let assemblyFormat = [{
+    `<` $param `,` $name `,` `offset` `=` $offset `,` `bytes` `=` $bytes `>`
+  }];
+}
+
+class Fsdp_Type<string name, string mnemonic_> : TypeDef<Fsdp_Dialect, name> {
+  let mnemonic = mnemonic_;
+}
+def Fsdp_PendingType : Fsdp_Type<"Pending", "pending"> {
+  let summary = "A gather under way";
+}
+def Fsdp_GatheredType : Fsdp_Type<"Gathered", "gathered"> {
+  let summary = "A whole unit, until it is released";
+}
+
+def Fsdp_MeshOp : Fsdp_Op<"mesh", [Symbol]> {
+  let summary = "The ranks";
+  let description = [{
+    ```mlir
+    fsdp.mesh @mesh ranks = 2
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$ranks);
+  let assemblyFormat = "$sym_name `ranks` `=` $ranks attr-dict";
+  let hasVerifier = 1;
+}
+
+def Fsdp_UnitOp : Fsdp_Op<"unit", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Parameters that move together";
+  let description = [{
+    `params` are its members in storage order. With `layers` there is one buffer
+    for each of those layers, otherwise one. A trainable unit also has a gradient
+    and optimizer state of the same layout. `parts` and `bytes` (padded) are set
+    by fsdp-assign-layout.
+
+    ```mlir
+    fsdp.unit @block.base [@q_proj, @k_proj] layers = array<i32: 0, 1>
+      {bytes = 4608 : i64, parts = [#fsdp.part<@q_proj, "data", offset = 0, bytes = 4096>]}
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, SymbolRefArrayAttr:$params,
+                       OptionalAttr<DenseI32ArrayAttr>:$layers,
+                       UnitAttr:$trainable, OptionalAttr<I64Attr>:$bytes,
+                       OptionalAttr<TypedArrayAttrBase<Fsdp_PartAttr, "parts">>:$parts);
+  let assemblyFormat = "$sym_name $params (`layers` `=` $layers^)? attr-dict";
+}
+
+def Fsdp_AllGatherStartOp : Fsdp_Op<"all_gather_start", [
+    MemoryEffects<[MemWrite<Fsdp_CommResource>]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Start to make a unit whole";
+  let description = [{
+    Inside a layer a per-layer unit means that layer's own.
+
+    ```mlir
+    %p = fsdp.all_gather_start @block.base
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$unit);
+  let results = (outs Fsdp_PendingType:$pending);
+  let assemblyFormat = "$unit attr-dict";
+}
+
+def Fsdp_WaitOp : Fsdp_Op<"wait", [MemoryEffects<[MemWrite<Fsdp_CommResource>]>]> {
+  let summary = "Wait until a gather is complete";
+  let description = [{
+    ```mlir
+    %g = fsdp.wait %p
+    ```
+  }];
+  let arguments = (ins Fsdp_PendingType:$pending);
+  let results = (outs Fsdp_GatheredType:$gathered);
+  let assemblyFormat = "$pending attr-dict";
+}
+
+def Fsdp_LocalOp : Fsdp_Op<"local", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "A unit that is whole where it is stored";
+  let description = [{
+    What a gather becomes on a mesh of one rank. It needs no release.
+
+    ```mlir
+    %g = fsdp.local @block.base
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$unit);
+  let results = (outs Fsdp_GatheredType:$gathered);
+  let assemblyFormat = "$unit attr-dict";
+}
+
+def Fsdp_ViewOp : Fsdp_Op<"view", [Pure]> {
+  let summary = "Parameters inside a whole unit";
+  let description = [{
+    Several parameters are one value, joined along the first dimension, as in
+    `tfm.use`.
+
+    ```mlir
+    %w = fsdp.view %g [@q_proj] : tensor<64x64xf32>
+    ```
+  }];
+  let arguments = (ins Fsdp_GatheredType:$gathered, SymbolRefArrayAttr:$params);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$gathered $params attr-dict `:` type($result)";
+}
+
+def Fsdp_ReleaseOp : Fsdp_Op<"release", [MemoryEffects<[MemWrite<Fsdp_CommResource>]>]> {
+  let summary = "End of a unit's being whole";
+  let description = [{
+    Its bytes may be overwritten from here on: no view may be used later.
+
+    ```mlir
+    fsdp.release %g
+    ```
+  }];
+  let arguments = (ins Fsdp_GatheredType:$gathered);
+  let assemblyFormat = "$gathered attr-dict";
+}
+
+def Fsdp_ReduceScatterStartOp : Fsdp_Op<"reduce_scatter_start", [
+    MemoryEffects<[MemWrite<Fsdp_CommResource>]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Sum a unit's gradient over the ranks, each keeping its range";
+  let description = [{
+    ```mlir
+    fsdp.reduce_scatter_start @block.adapters
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$unit);
+  let assemblyFormat = "$unit attr-dict";
+}
+
+#endif // FSDPQ_FSDP_TD
