@@ -175,4 +175,33 @@ def Fsdp_ReduceScatterStartOp : Fsdp_Op<"reduce_scatter_start", [
   let assemblyFormat = "$unit attr-dict";
 }
 
+def Fsdp_GradientOp : Fsdp_Op<"gradient", [MemoryEffects<[MemRead]>]> {
+  let summary = "The gradient of parameters where it is summed";
+  let description = [{
+    Several parameters are one value, as in `fsdp.view`.
+
+    ```mlir
+    %g = fsdp.gradient [@q.lora_A] : tensor<8x64xf32>
+    ```
+  }];
+  let arguments = (ins SymbolRefArrayAttr:$params);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$params attr-dict `:` type($result)";
+}
+
+def Fsdp_FlatOp : Fsdp_Op<"flat", [MemoryEffects<[MemRead]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "A flat buffer of a trainable unit, all layers end to end";
+  let description = [{
+    `buffer` is `data`, `gradient`, `state0` or `state1`.
+
+    ```mlir
+    %g = fsdp.flat @layers.trained "gradient" : tensor<64512xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$unit, StrAttr:$buffer);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$unit $buffer attr-dict `:` type($result)";
+}
+
 #endif // FSDPQ_FSDP_TD

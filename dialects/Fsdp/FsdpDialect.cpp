@@ -77,3 +77,8 @@ LogicalResult
 ReduceScatterStartOp::verifySymbolUses(SymbolTableCollection &tables) {
   return verifyUnit(*this, getUnitAttr(), tables);
 }
+LogicalResult FlatOp::verifySymbolUses(SymbolTableCollection &tables) {
+  if (!llvm::is_contained({"data", "gradient", "state0", "state1"}, getBuffer()))
+    return emitOpError("has no buffer \"") << getBuffer() << "\"";
+  return verifyUnit(*this, getUnitAttr(), tables);
+}

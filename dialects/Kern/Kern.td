@@ -187,4 +187,6 @@ def Kern_LookupOp : Kern_Op<"lookup", [Pure]> {
   let hasVerifier = 1;
 }
 
+include "dialects/Kern/KernCalls.td"
+
 #endif // FSDPQ_KERN_TD

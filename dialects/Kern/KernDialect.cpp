@@ -44,8 +44,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (tileRows == 0 && tileVectors == 0)
     return success();
   if (tileRows < 1 || tileRows > 16 || tileVectors < 1 || tileVectors > 4)
-    return emitError() << "register_tile must be within [1, 1] and [16, 4], got ["
-                       << tileRows << ", " << tileVectors << "]";
+    return emitError()
+           << "register_tile must be within [1, 1] and [16, 4], got ["
+           << tileRows << ", " << tileVectors << "]";
   return success();
 }
 
@@ -59,7 +60,8 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
     if (parser.parseKeyword(&key) || parser.parseEqual())
       return failure();
     if (!seen.insert(key).second)
-      return parser.emitError(loc, "schedule key '") << key << "' is given twice";
+      return parser.emitError(loc, "schedule key '")
+             << key << "' is given twice";
     if (key == "vector")
       return parser.parseInteger(vector);
     if (key == "register_tile")
@@ -155,8 +157,7 @@ static LogicalResult verifyArgument(FuncOp func, BlockArgument argument) {
            << type;
   Type element = memref.getElementType();
   if (!element.isF32() && !element.isF64() && !element.isBF16() &&
-      !element.isInteger(32) && !element.isInteger(8) &&
-      !element.isInteger(64))
+      !element.isInteger(32) && !element.isInteger(8) && !element.isInteger(64))
     return func.emitOpError("argument #")
            << argument.getArgNumber()
            << " has elements of f32, f64, bf16, i32, i8 or i64, not "
@@ -233,8 +234,8 @@ static LogicalResult verifyTile(Operation *op, Type tileType, Type memrefType,
       offset = constant.getSExtValue();
     if (offset < 0 || size > memref.getDimSize(dim) - offset)
       return op->emitOpError("reaches out of dimension ")
-             << dim << " of the memref: " << size << " elements from "
-             << offset << " on, of " << memref.getDimSize(dim);
+             << dim << " of the memref: " << size << " elements from " << offset
+             << " on, of " << memref.getDimSize(dim);
   }
   return success();
 }

@@ -31,8 +31,8 @@ inline float f16ToF32(uint16_t half) {
   uint32_t magnitude = half & 0x7fffu;
   // A denormal counts units of 2^-24. Otherwise the exponent's bias goes from
   // 15 to 127; infinity and NaN (exponent 31) must land on 255.
-  uint32_t denormal =
-      std::bit_cast<uint32_t>(static_cast<float>(static_cast<int>(magnitude)) * 0x1p-24f);
+  uint32_t denormal = std::bit_cast<uint32_t>(
+      static_cast<float>(static_cast<int>(magnitude)) * 0x1p-24f);
   uint32_t rebias = (magnitude >= 0x7c00 ? 224u : 112u) << 23;
   uint32_t bits = magnitude < 0x400 ? denormal : (magnitude << 13) + rebias;
   return std::bit_cast<float>(sign | bits);
@@ -44,7 +44,8 @@ inline uint16_t f32ToF16(float value) {
   uint32_t magnitude = bits & 0x7fffffff;
   // Adding 0.5, whose last place is 2^-24, lets the adder round a denormal.
   uint32_t denormal =
-      std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000;
+      std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) -
+      0x3f000000;
   uint32_t normal =
       (magnitude - (112u << 23) + 0xfff + ((magnitude >> 13) & 1)) >> 13;
   uint32_t half = magnitude < 0x38800000 ? denormal : normal;

@@ -38,9 +38,8 @@ void MappedTensorSource::checkRange(const TensorInfo &tensor, int64_t begin,
   if (begin < 0 || begin > end || end > tensor.elements())
     throw Error(1006, ExitCode::RunFailure,
                 "elements [" + std::to_string(begin) + ", " +
-                    std::to_string(end) + ") asked of tensor \"" +
-                    tensor.name + "\", which has " +
-                    std::to_string(tensor.elements()),
+                    std::to_string(end) + ") asked of tensor \"" + tensor.name +
+                    "\", which has " + std::to_string(tensor.elements()),
                 files[tensor.place.file]->path(),
                 "report this: the caller's shape differs from the file's");
 }

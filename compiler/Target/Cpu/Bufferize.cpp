@@ -13,7 +13,8 @@ using namespace fsdpq;
 /// The view without the reshapes on top of it, which keep the address.
 static Value stripReshapes(Value view) {
   while (Operation *op = view.getDefiningOp()) {
-    if (!isa<memref::ExpandShapeOp, memref::CollapseShapeOp, memref::CastOp>(op))
+    if (!isa<memref::ExpandShapeOp, memref::CollapseShapeOp, memref::CastOp>(
+            op))
       break;
     view = op->getOperand(0);
   }
@@ -70,9 +71,8 @@ LogicalResult cpu::promoteAllocations(func::FuncOp function) {
       return op.emitOpError("kernel @")
              << function.getSymName() << " needs a temporary tile of dynamic "
              << "shape: " << type;
-    int64_t bytes =
-        type.getNumElements() *
-        llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    int64_t bytes = type.getNumElements() *
+                    llvm::divideCeil(type.getElementTypeBitWidth(), 8);
     frame += llvm::alignTo(bytes, 64);
     auto slot = memref::AllocaOp::create(builder, op.getLoc(), type,
                                          builder.getI64IntegerAttr(64));

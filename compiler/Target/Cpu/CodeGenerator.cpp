@@ -53,8 +53,7 @@ createTargetMachine(const cpu::TargetMachineOptions &target,
     llvm::InitializeNativeTargetAsmPrinter();
   });
   llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
-  const llvm::Target *found =
-      llvm::TargetRegistry::lookupTarget(triple, error);
+  const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!found)
     return nullptr;
   return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(

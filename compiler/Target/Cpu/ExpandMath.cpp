@@ -54,9 +54,9 @@ struct ExpandExp : OpRewritePattern<math::ExpOp> {
     Value r = fma(n, f(-0.693359375f), x);
     r = fma(n, f(2.12194440e-4f), r);
     Value p = f(1.9875691500e-4f);
-    for (float coefficient : {1.3981999507e-3f, 8.3334519073e-3f,
-                              4.1665795894e-2f, 1.6666665459e-1f,
-                              5.0000001201e-1f})
+    for (float coefficient :
+         {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f,
+          1.6666665459e-1f, 5.0000001201e-1f})
       p = fma(p, r, f(coefficient));
     Value rest = fma(p, mul(r, r), r);
     // 2 * exp(r), and 2^(n - 1): with n = 128 results still may be finite.

@@ -183,8 +183,7 @@ bool TileConverter::canReadLate(LoadOp load) {
         if (reader->isBeforeInBlock(ancestor))
           continue;
         if (writer == user && alias == load.getTile() &&
-            inPlace.count(writer) &&
-            canReadInPlace(load, use, inPlace[writer]))
+            inPlace.count(writer) && canReadInPlace(load, use, inPlace[writer]))
           continue;
         return false;
       }
@@ -215,16 +214,16 @@ void TileConverter::convertStore(StoreOp store) {
   OpBuilder builder(store);
   if (placement.init)
     builder.setInsertionPoint(placement.writer);
-  Value view = createView(builder, loc, store.getDest(), store.getIndices(),
-                          tileType);
+  Value view =
+      createView(builder, loc, store.getDest(), store.getIndices(), tileType);
   if (placement.init) {
     Value dest = bufferization::ToTensorOp::create(
         builder, loc, tileType, view, /*restrict=*/true, /*writable=*/true);
     for (Operation *reshape : placement.reshapes) {
       auto type = cast<RankedTensorType>(reshape->getOperand(0).getType());
       if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(reshape))
-        dest = tensor::ExpandShapeOp::create(builder, loc, type, dest,
-                                             collapse.getReassociationIndices());
+        dest = tensor::ExpandShapeOp::create(
+            builder, loc, type, dest, collapse.getReassociationIndices());
       else
         dest = tensor::CollapseShapeOp::create(
             builder, loc, type, dest,
@@ -243,8 +242,8 @@ void TileConverter::convertLoad(LoadOp load) {
   OpBuilder builder(load);
   Location loc = load.getLoc();
   RankedTensorType type = cast<RankedTensorType>(load.getTile().getType());
-  Value view = createView(builder, loc, load.getSource(), load.getIndices(),
-                          type);
+  Value view =
+      createView(builder, loc, load.getSource(), load.getIndices(), type);
   if (!canReadLate(load)) {
     auto bufferType = MemRefType::get(type.getShape(), type.getElementType());
     Value buffer = memref::AllocOp::create(builder, loc, bufferType,
@@ -290,7 +289,8 @@ FailureOr<func::FuncOp> cpu::convertKernelToFunc(FuncOp kernel,
   SmallVector<Type> types;
   for (BlockArgument argument : kernel.getArguments()) {
     auto memref = dyn_cast<MemRefType>(argument.getType());
-    types.push_back(memref ? Type(withStaticShape(memref)) : argument.getType());
+    types.push_back(memref ? Type(withStaticShape(memref))
+                           : argument.getType());
   }
   types.append(2, builder.getIndexType()); // begin, end
 
@@ -303,12 +303,11 @@ FailureOr<func::FuncOp> cpu::convertKernelToFunc(FuncOp kernel,
   };
   // Not inlined into the entry: parameters say more about aliasing than the
   // metadata that inlining leaves of them.
-  function->setAttr("passthrough",
-                    builder.getArrayAttr(
-                        {builder.getStringAttr("noinline"),
-                         builder.getStringAttr("nounwind"),
-                         strings("prefer-vector-width",
-                                 std::to_string(vectorBits))}));
+  function->setAttr(
+      "passthrough",
+      builder.getArrayAttr(
+          {builder.getStringAttr("noinline"), builder.getStringAttr("nounwind"),
+           strings("prefer-vector-width", std::to_string(vectorBits))}));
   Block *entry = function.addEntryBlock();
   for (auto [index, type] : llvm::enumerate(types)) {
     if (!isa<MemRefType>(type))
@@ -323,13 +322,14 @@ FailureOr<func::FuncOp> cpu::convertKernelToFunc(FuncOp kernel,
 
   builder.setInsertionPointToStart(entry);
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-  auto loop = scf::ForOp::create(builder, loc,
-                                 entry->getArgument(types.size() - 2),
-                                 entry->getArgument(types.size() - 1), one);
+  auto loop =
+      scf::ForOp::create(builder, loc, entry->getArgument(types.size() - 2),
+                         entry->getArgument(types.size() - 1), one);
   func::ReturnOp::create(builder, loc);
 
   Block &body = kernel.getBody().front();
-  for (auto [from, to] : llvm::zip(kernel.getArguments(), entry->getArguments()))
+  for (auto [from, to] :
+       llvm::zip(kernel.getArguments(), entry->getArguments()))
     from.replaceAllUsesWith(to);
   kernel.getItem().replaceAllUsesWith(loop.getInductionVar());
   body.getTerminator()->erase();

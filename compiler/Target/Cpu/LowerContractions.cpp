@@ -132,7 +132,8 @@ Emitter::Emitter(Contraction &contraction, const cpu::LoweringOptions &options)
   tileRows = options.tileRows;
   tileWidth = lanes * options.tileVectors;
   AffineMap map = c.op.getMatchingIndexingMap(c.lanes);
-  isPacked = map.getDimPosition(1) != c.j || !cpu::hasUnitStride(c.lanes->get());
+  isPacked =
+      map.getDimPosition(1) != c.j || !cpu::hasUnitStride(c.lanes->get());
 }
 
 SmallVector<Value> Emitter::indicesOf(OpOperand *operand, Value i, Value j,
@@ -158,8 +159,8 @@ Value Emitter::load(Value memref, ValueRange indices, int64_t count) {
   auto type = VectorType::get(lanes, element);
   if (count == lanes)
     return vector::LoadOp::create(builder, loc, type, memref, indices);
-  Value zero = arith::ConstantOp::create(builder, loc, type,
-                                         builder.getZeroAttr(type));
+  Value zero =
+      arith::ConstantOp::create(builder, loc, type, builder.getZeroAttr(type));
   return vector::MaskedLoadOp::create(builder, loc, type, memref, indices,
                                       getMask(count), zero);
 }
@@ -169,8 +170,8 @@ void Emitter::store(Value value, Value memref, ValueRange indices,
   if (count == lanes)
     vector::StoreOp::create(builder, loc, value, memref, indices);
   else
-    vector::MaskedStoreOp::create(builder, loc, memref, indices,
-                                  getMask(count), value);
+    vector::MaskedStoreOp::create(builder, loc, memref, indices, getMask(count),
+                                  value);
 }
 
 void Emitter::emitTile(Value i, Value j, int64_t rows, int64_t width) {
@@ -181,10 +182,10 @@ void Emitter::emitTile(Value i, Value j, int64_t rows, int64_t width) {
   SmallVector<Value> sums;
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t v = 0; v < vectors; ++v)
-      sums.push_back(load(
-          output->get(),
-          indicesOf(output, offset(i, row), offset(j, v * lanes), {}),
-          lanesOf(v)));
+      sums.push_back(
+          load(output->get(),
+               indicesOf(output, offset(i, row), offset(j, v * lanes), {}),
+               lanesOf(v)));
 
   auto loop = scf::ForOp::create(builder, loc, index(0), index(c.sizeR),
                                  index(1), sums);
@@ -212,9 +213,8 @@ void Emitter::emitTile(Value i, Value j, int64_t rows, int64_t width) {
                                  indicesOf(c.rows, offset(i, row), {}, r));
       Value factor = vector::BroadcastOp::create(builder, loc, type, scalar);
       for (int64_t v = 0; v < vectors; ++v) {
-        Value product =
-            arith::MulFOp::create(builder, loc, factor, columns[v],
-                                  c.multiply.getFastmath());
+        Value product = arith::MulFOp::create(builder, loc, factor, columns[v],
+                                              c.multiply.getFastmath());
         next.push_back(arith::AddFOp::create(
             builder, loc, loop.getRegionIterArg(row * vectors + v), product,
             c.add.getFastmath()));
@@ -249,8 +249,8 @@ Value Emitter::packPanel(Value j, int64_t width) {
                              builder.getIndexAttr(width)},
       ones);
   AffineMap identity = builder.getMultiDimIdentityMap(2);
-  AffineMap swapped = AffineMap::getPermutationMap(
-      ArrayRef<unsigned>{1, 0}, builder.getContext());
+  AffineMap swapped = AffineMap::getPermutationMap(ArrayRef<unsigned>{1, 0},
+                                                   builder.getContext());
   SmallVector<utils::IteratorType> iterators(2, utils::IteratorType::parallel);
   linalg::GenericOp::create(
       builder, loc, source, dest,

@@ -28,8 +28,7 @@ static constexpr int64_t tableLanes = 16;
 
 static bool fitsRegister(kern::LookupOp lookup) {
   ShapedType table = lookup.getTable().getShapedType();
-  return table.getNumElements() == tableLanes &&
-         table.getElementType().isF32();
+  return table.getNumElements() == tableLanes && table.getElementType().isF32();
 }
 
 /// Whether `emitVectors` can do this op.
@@ -55,8 +54,8 @@ static bool canVectorize(linalg::GenericOp op) {
   if (failed(outputType.getStridesAndOffset(strides, offset)) ||
       strides.back() != 1 || (loops == 2 && strides[0] != sizes[1]))
     return false;
-  AffineMap outerOnly = AffineMap::get(
-      loops, 0, getAffineDimExpr(0, op.getContext()));
+  AffineMap outerOnly =
+      AffineMap::get(loops, 0, getAffineDimExpr(0, op.getContext()));
   for (OpOperand *input : op.getDpsInputOperands()) {
     AffineMap map = op.getMatchingIndexingMap(input);
     if (!isa<MemRefType>(input->get().getType()) ||
@@ -88,8 +87,7 @@ static Value emitPermute(OpBuilder &builder, kern::LookupOp lookup,
   Location loc = lookup.getLoc();
   auto type = getVectorType(builder.getF32Type());
   auto table = cast<DenseElementsAttr>(lookup.getTable());
-  Value entries = arith::ConstantOp::create(
-      builder, loc, table.reshape(type));
+  Value entries = arith::ConstantOp::create(builder, loc, table.reshape(type));
   // Takes the low four bits of each lane of the index.
   return LLVM::CallIntrinsicOp::create(
              builder, loc, type,
@@ -102,8 +100,7 @@ static Value emitPermute(OpBuilder &builder, kern::LookupOp lookup,
 static Value emitBody(OpBuilder &builder, linalg::GenericOp op,
                       ArrayRef<Value> inputs, int64_t inner) {
   IRMapping mapping;
-  for (auto [argument, value] :
-       llvm::zip(op.getRegionInputArgs(), inputs))
+  for (auto [argument, value] : llvm::zip(op.getRegionInputArgs(), inputs))
     mapping.map(argument, value);
   auto lookUp = [&](Value value) -> Value {
     if (Value mapped = mapping.lookupOrNull(value))
@@ -198,7 +195,8 @@ static void emitVectors(linalg::GenericOp op) {
     for (int64_t inner = 0; inner < half; ++inner)
       results[inner] = interleave(results[inner], results[inner + half]);
   Value position = arith::MulIOp::create(builder, loc, outer, index(unroll));
-  vector::StoreOp::create(builder, loc, results.front(), output, ValueRange{position});
+  vector::StoreOp::create(builder, loc, results.front(), output,
+                          ValueRange{position});
   op.erase();
 }
 
@@ -206,8 +204,8 @@ static void emitVectors(linalg::GenericOp op) {
 static void expandLookup(kern::LookupOp lookup, SymbolTable &symbols) {
   Location loc = lookup.getLoc();
   auto table = cast<DenseElementsAttr>(lookup.getTable());
-  auto type = MemRefType::get(table.getType().getShape(),
-                              table.getElementType());
+  auto type =
+      MemRefType::get(table.getType().getShape(), table.getElementType());
   OpBuilder builder(lookup.getContext());
   auto global = memref::GlobalOp::create(
       builder, loc, "table", builder.getStringAttr("private"), type, table,
@@ -218,10 +216,10 @@ static void expandLookup(kern::LookupOp lookup, SymbolTable &symbols) {
   Value mask = arith::ConstantIntOp::create(builder, loc, builder.getI32Type(),
                                             table.getNumElements() - 1);
   Value index = arith::AndIOp::create(builder, loc, lookup.getIndex(), mask);
-  index = arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(),
-                                       index);
-  Value array = memref::GetGlobalOp::create(builder, loc, type,
-                                            global.getSymName());
+  index =
+      arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), index);
+  Value array =
+      memref::GetGlobalOp::create(builder, loc, type, global.getSymName());
   Value entry = memref::LoadOp::create(builder, loc, array, index);
   lookup.replaceAllUsesWith(entry);
   lookup.erase();

@@ -73,11 +73,11 @@ void cpu::lowerTransposes(func::FuncOp function,
       return arith::ConstantIndexOp::create(builder, loc, value);
     };
     Value zero = index(0), step = index(block);
-    auto outer = scf::ForOp::create(builder, loc, zero,
-                                    index(type.getDimSize(0)), step);
+    auto outer =
+        scf::ForOp::create(builder, loc, zero, index(type.getDimSize(0)), step);
     builder.setInsertionPointToStart(outer.getBody());
-    auto inner = scf::ForOp::create(builder, loc, zero,
-                                    index(type.getDimSize(1)), step);
+    auto inner =
+        scf::ForOp::create(builder, loc, zero, index(type.getDimSize(1)), step);
     builder.setInsertionPointToStart(inner.getBody());
     Value i = outer.getInductionVar(), j = inner.getInductionVar();
     auto vectorType = VectorType::get(block, type.getElementType());

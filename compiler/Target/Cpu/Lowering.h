@@ -13,10 +13,10 @@ namespace fsdpq::cpu {
 
 /// What the steps need to know about the target and the kernel's schedule.
 struct LoweringOptions {
-  unsigned vectorBits; ///< width of a vector register
-  unsigned tileRows;   ///< rows of a contraction's output held in registers
+  unsigned vectorBits;  ///< width of a vector register
+  unsigned tileRows;    ///< rows of a contraction's output held in registers
   unsigned tileVectors; ///< vectors of each of these rows
-  bool permutes;       ///< AVX-512F permutes are there
+  bool permutes;        ///< AVX-512F permutes are there
 };
 
 /// Turns named linalg ops into generics and fuses elementwise producers into

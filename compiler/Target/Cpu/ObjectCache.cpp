@@ -47,8 +47,8 @@ void cpu::ObjectCache::insert(StringRef hash, ArrayRef<uint8_t> object) const {
       fs::create_directories(folder, /*IgnoreExisting=*/true, fs::owner_all))
     return;
   std::string path = getPath(hash);
-  llvm::Expected<fs::TempFile> file =
-      fs::TempFile::create(path + ".%%%%%%%%", fs::owner_read | fs::owner_write);
+  llvm::Expected<fs::TempFile> file = fs::TempFile::create(
+      path + ".%%%%%%%%", fs::owner_read | fs::owner_write);
   if (!file) {
     llvm::consumeError(file.takeError());
     return;

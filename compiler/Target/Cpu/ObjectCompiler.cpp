@@ -63,9 +63,9 @@ compileText(StringRef text, const cpu::TargetMachineOptions &target,
 
   cpu::KernToLLVMOptions options;
   options.permutes = cpu::hasFeature(target, "avx512f");
-  options.vectorBits = options.permutes                       ? 512
-                       : cpu::hasFeature(target, "avx2")      ? 256
-                                                              : 128;
+  options.vectorBits = options.permutes                  ? 512
+                       : cpu::hasFeature(target, "avx2") ? 256
+                                                         : 128;
   PassManager passes(&context);
   passes.addPass(cpu::createKernToLLVM(options));
   if (failed(passes.run(*module)))

@@ -1,0 +1,162 @@
+//===- OutlineTraining.cpp - Losses, gradient sums, optimizers ------------===//
+
+#include "compiler/Kernel/Bodies.h"
+#include "compiler/Kernel/Outliner.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace fsdpq;
+
+void Outliner::outlineCrossEntropy(tfm::CrossEntropyOp op) {
+  ResultRange results = call(
+      op.getLoc(),
+      [&](OpBuilder &b, Location loc) {
+        return kernels::buildCrossEntropy(b, loc, columns(op.getLogits()),
+                                          element(op.getLogits()));
+      },
+      op->getOperands(),
+      {empty(op.getLoc(), op.getLoss().getType()),
+       empty(op.getLoc(), op.getLse().getType())},
+      rows(op.getLogits()));
+  op->replaceAllUsesWith(results);
+  op.erase();
+}
+
+void Outliner::outlineFusedCrossEntropy(tfm::FusedCrossEntropyOp op) {
+  ResultRange results = call(
+      op.getLoc(),
+      [&](OpBuilder &b, Location loc) {
+        return kernels::buildFusedCrossEntropy(b, loc, columns(op.getLogits()),
+                                               element(op.getLogits()));
+      },
+      op.getTargets(),
+      {op.getLogits(), empty(op.getLoc(), op.getLoss().getType())},
+      rows(op.getLogits()), {}, op.getWeight());
+  op.getDlogits().replaceAllUsesWith(results[0]);
+  op.getLoss().replaceAllUsesWith(results[1]);
+  op.erase();
+}
+
+void Outliner::outlineReportLoss(tfm::ReportLossOp op) {
+  Type elementType = element(op.getRows());
+  Value loss = kern::PortOp::create(builder, op.getLoc(),
+                                    RankedTensorType::get({1}, elementType),
+                                    "loss");
+  call(
+      op.getLoc(),
+      [&](OpBuilder &b, Location loc) {
+        return kernels::buildReportLoss(b, loc, elementType);
+      },
+      op.getRows(), loss, constant(1), rows(op.getRows()), op.getWeight());
+  op.erase();
+}
+
+void Outliner::outlineAccumulate(tfm::AccumulateOp op) {
+  RankedTensorType type = typeOf(op.getGradient());
+  int64_t elements = type.getNumElements();
+  Value sum = fsdp::GradientOp::create(builder, op.getLoc(), type, op.getParams());
+  call(
+      op.getLoc(),
+      [&](OpBuilder &b, Location loc) {
+        return kernels::buildAccumulate(b, loc, elements, type.getElementType());
+      },
+      op.getGradient(), sum,
+      constant(elements / std::gcd(elements, kernels::flatTile)));
+  op.erase();
+}
+
+/// Elements of a trainable unit's flat buffer, all layers together.
+static int64_t getFlatElements(fsdp::UnitOp unit) {
+  int64_t layers = unit.getLayers() ? unit.getLayers()->size() : 1;
+  return layers * static_cast<int64_t>(*unit.getBytes()) / 4;
+}
+
+static LogicalResult checkUnit(Operation *op, Attribute symbol,
+                               fsdp::UnitOp unit) {
+  if (unit && unit.getTrainable() && unit.getBytes())
+    return success();
+  return op->emitError("[FSDPQ-0403] ")
+         << symbol
+         << " is no trainable unit with a layout; run tfm-fuse-optimizer first";
+}
+
+LogicalResult Outliner::outlineGradNorm(tfm::GradNormOp op) {
+  Location loc = op.getLoc();
+  Type f32 = builder.getF32Type(), f64 = builder.getF64Type();
+  SmallVector<fsdp::UnitOp> units;
+  int64_t total = 0;
+  for (Attribute symbol : op.getParams()) {
+    auto unit = symbols.lookup<fsdp::UnitOp>(
+        cast<FlatSymbolRefAttr>(symbol).getValue());
+    if (failed(checkUnit(op, symbol, unit)))
+      return failure();
+    int64_t elements = getFlatElements(unit);
+    total += elements / std::gcd(elements, kernels::flatTile);
+    units.push_back(unit);
+  }
+  Value partials = empty(loc, RankedTensorType::get({total}, f64));
+  int64_t offset = 0;
+  for (fsdp::UnitOp unit : units) {
+    int64_t elements = getFlatElements(unit);
+    int64_t items = elements / std::gcd(elements, kernels::flatTile);
+    Value gradient = fsdp::FlatOp::create(
+        builder, loc, RankedTensorType::get({elements}, f32), unit.getSymName(),
+        "gradient");
+    partials = call(
+                   loc,
+                   [&](OpBuilder &b, Location l) {
+                     return kernels::buildSumSquares(b, l, elements, f32);
+                   },
+                   gradient, partials, constant(items), {}, {}, offset)
+                   .front();
+    offset += items;
+  }
+  Value port =
+      kern::PortOp::create(builder, loc, op.getNorm().getType(), "grad_norm");
+  ResultRange norm = call(
+      loc,
+      [&](OpBuilder &b, Location l) {
+        return kernels::buildNorm(b, l, total, f32);
+      },
+      partials, port, constant(1));
+  op->replaceAllUsesWith(norm);
+  op.erase();
+  return success();
+}
+
+LogicalResult Outliner::outlineUpdate(tfm::OptimizerUpdateOp op) {
+  Location loc = op.getLoc();
+  bool adam = op.getRule() == "adamw" || op.getRule() == "adam";
+  for (Attribute symbol : op.getParams()) {
+    auto unit = symbols.lookup<fsdp::UnitOp>(
+        cast<FlatSymbolRefAttr>(symbol).getValue());
+    if (failed(checkUnit(op, symbol, unit)))
+      return failure();
+    int64_t elements = getFlatElements(unit);
+    auto type = RankedTensorType::get({elements}, builder.getF32Type());
+    SmallVector<StringRef> buffers = {"data", "gradient"};
+    if (op.getRule() != "sgd")
+      buffers.append({"state0", "state1"});
+    SmallVector<Value> outs;
+    for (StringRef buffer : buffers)
+      outs.push_back(fsdp::FlatOp::create(builder, loc, type, unit.getSymName(),
+                                          buffer));
+    SmallVector<StringRef> scalars = {"max_grad_norm", "lr"};
+    if (adam)
+      scalars.append({"bias_correction1", "bias_correction2"});
+    // The norm is an input; the kernel takes it after the buffers it updates,
+    // so it goes in as one more destination that is left alone.
+    outs.push_back(op.getNorm());
+    call(
+        loc,
+        [&](OpBuilder &b, Location l) {
+          return kernels::buildOptimizer(b, l, op.getRule(), op.getOptions(),
+                                         elements, builder.getF32Type());
+        },
+        {}, outs, constant(elements / std::gcd(elements, kernels::flatTile)), {},
+        scalars);
+  }
+  op.erase();
+  return success();
+}

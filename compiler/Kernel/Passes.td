@@ -1,0 +1,93 @@
+//===- Passes.td - The kernel phase: how computed -------------------------===//
+
+#ifndef FSDPQ_KERNEL_PASSES_TD
+#define FSDPQ_KERNEL_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+class KernelPass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
+  let dependentDialects = [
+    "::fsdpq::tfm::TfmDialect", "::fsdpq::qt::QTDialect", "::fsdpq::fsdp::FsdpDialect",
+    "::fsdpq::kern::KernDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"];
+}
+
+def KernOutline : KernelPass<"kern-outline"> {
+  let summary = "Turn computing operations into kernels, products and calls";
+  let description = [{
+    Every tfm operation that computes becomes calls of kernel functions and
+    matrix products in destination-passing style. Quantised weights are
+    dequantised once in each function that multiplies by them. A gradient whose
+    only use is `tfm.accumulate` is added where it belongs.
+
+    Input:
+    ```mlir
+    %y, %rstd = tfm.rms_norm %x, %w {eps = 1.0e-5} : !x, !norm
+    %q = tfm.linear %y, %wq : !x, !w
+    ```
+    Output:
+    ```mlir
+    kern.func @rms_norm(%x: memref<?x64xf32>, ...) grid(%row) { ... }
+    %e0 = kern.empty : !x
+    %e1 = kern.empty : !t
+    %y, %rstd = kern.call @rms_norm(%x, %w) into(%e0, %e1) grid = ... : ...
+    %e2 = kern.empty : !q
+    %q = kern.gemm %y, %wq into %e2 {trans_b, ...} : !x, !w into !q
+    ```
+  }];
+  let statistics = [Statistic<"numKernels", "kernels", "Kernels made">];
+}
+
+def KernDedup : KernelPass<"kern-dedup"> {
+  let summary = "Join kernels with equal bodies";
+  let description = [{
+    Kernels that differ in name alone become one, named for its family:
+    `rms_norm`, and where different ones of a family remain `rms_norm.1`, ...
+
+    Input:
+    ```mlir
+    kern.func @add_3(...) { A }
+    kern.func @add_4(...) { A }
+    ```
+    Output:
+    ```mlir
+    kern.func @add(...) { A }
+    ```
+  }];
+  let statistics = [Statistic<"numJoined", "joined", "Kernels removed">];
+}
+
+def KernSelectImpl : KernelPass<"kern-select-impl"> {
+  let summary = "Choose a library or an emitted kernel for each product";
+  let description = [{
+    `impl = "library"` leaves `kern.gemm` to the device's library where it has
+    the element type (f32); `impl = "emitted"` and products of other types
+    become calls of emitted kernels.
+
+    Input:
+    ```mlir
+    %y = kern.gemm %x, %w into %e {trans_b, ...} : tensor<8x4xf64>, tensor<2x4xf64> into tensor<8x2xf64>
+    ```
+    Output:
+    ```mlir
+    %y = kern.call @matmul(%x, %w) into(%e) grid = ... : ...
+    ```
+  }];
+  let options = [
+    Option<"impl", "impl", "std::string", "\"library\"", "library or emitted">,
+  ];
+  let statistics = [Statistic<"numEmitted", "emitted", "Products emitted">];
+}
+
+def KernVerifyKernels : KernelPass<"kern-verify"> {
+  let summary = "Check that the kernel phase is complete";
+  let description = [{
+    No operation that computes is left but `kern.call`, `kern.gemm`, `kern.copy`
+    and `kern.fill`, every kernel is called, and no two kernels are equal.
+    Reports every offender. Does not change the IR.
+  }];
+}
+
+#endif // FSDPQ_KERNEL_PASSES_TD

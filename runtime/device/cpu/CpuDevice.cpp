@@ -1,0 +1,186 @@
+#include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/device/cpu/ObjectLoader.h"
+#include "runtime/plan/PlanCheck.h"
+#include "runtime/support/Error.h"
+
+#include <algorithm>
+#include <cstring>
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <string>
+#include <sys/mman.h>
+
+namespace fsdpq::rt {
+
+namespace {
+
+/// Copies and fills of less are done before other threads would have woken up.
+constexpr int64_t bytesWorthAThread = int64_t(1) << 20;
+
+template <typename T>
+T *pointer(DeviceAddress address) {
+  return reinterpret_cast<T *>(address);
+}
+
+/// Calls body(begin, end) for contiguous ranges that make up [0, count), on at
+/// most `threads` threads. Which thread gets which range depends on nothing but
+/// the numbers.
+template <typename Body>
+void inParallel(int64_t count, int64_t threads, const Body &body) {
+  threads = std::min(count, threads);
+  if (threads <= 1) {
+    body(int64_t(0), count);
+    return;
+  }
+#pragma omp parallel num_threads(static_cast <int>(threads))
+  {
+    // OpenMP may give fewer threads than asked for.
+    const int64_t parts = omp_get_num_threads(), part = omp_get_thread_num();
+    const int64_t size = count / parts, rest = count % parts;
+    const int64_t begin = part * size + std::min(part, rest);
+    body(begin, begin + size + (part < rest ? 1 : 0));
+  }
+}
+
+/// oneDNN takes the number of threads from OpenMP's setting of this thread.
+class ThreadSetting {
+public:
+  explicit ThreadSetting(unsigned threads) : before(omp_get_max_threads()) {
+    omp_set_num_threads(static_cast<int>(threads));
+  }
+  ~ThreadSetting() { omp_set_num_threads(before); }
+
+private:
+  int before;
+};
+
+/// What a GEMM without a product does.
+void scaleRows(float *c, int64_t rows, int64_t columns, int64_t pitch,
+               float beta) {
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column) {
+      float &element = c[row * pitch + column];
+      element = beta == 0 ? 0 : beta * element;
+    }
+}
+
+} // namespace
+
+CpuDevice::CpuDevice(unsigned threads)
+    : threadCount(threads ? threads
+                          : static_cast<unsigned>(omp_get_max_threads())),
+      loader(std::make_unique<ObjectLoader>()) {}
+
+CpuDevice::~CpuDevice() = default;
+
+void CpuDevice::requireTarget(std::string_view target) const {
+  const std::string missing = missingHostFeatures(target);
+  if (!missing.empty())
+    throw Error(4001, ExitCode::BadInput,
+                "the plan needs CPU features that this machine lacks: " +
+                    missing,
+                std::string(target), "make the plan on this machine");
+}
+
+DeviceAddress CpuDevice::allocate(uint64_t bytes, std::string_view what) {
+  // Pages come from the system zeroed, and only when they are touched.
+  void *memory =
+      ::mmap(nullptr, std::max<uint64_t>(bytes, 1), PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    throw Error(4002, ExitCode::DoesNotFit,
+                "no memory for " + std::to_string(bytes) + " bytes of " +
+                    std::string(what),
+                "", "give a smaller --memory-budget, batch or context length");
+  return reinterpret_cast<DeviceAddress>(memory);
+}
+
+void CpuDevice::free(DeviceAddress address, uint64_t bytes) {
+  ::munmap(pointer<void>(address), std::max<uint64_t>(bytes, 1));
+}
+
+void CpuDevice::upload(DeviceAddress to, const void *from, uint64_t bytes) {
+  if (bytes > 0)
+    std::memcpy(pointer<void>(to), from, bytes);
+}
+
+void CpuDevice::download(void *to, DeviceAddress from, uint64_t bytes) {
+  if (bytes > 0)
+    std::memcpy(to, pointer<void>(from), bytes);
+}
+
+std::unique_ptr<LoadedKernel> CpuDevice::loadKernel(const KernelImage &image) {
+  if (image.form != plan::KernelForm::CpuObject)
+    throw Error(4003, ExitCode::BadInput,
+                "kernel '" + std::string(image.name) + "' is not a CPU object",
+                "", "make the plan for the CPU");
+  return loader->load(image);
+}
+
+void CpuDevice::launch(const LoadedKernel &kernel, const LaunchArg *args,
+                       uint32_t argCount, int64_t grid, uint16_t stream) {
+  if (grid <= 0)
+    return;
+  void *pointers[maxLaunchArgs];
+  for (uint32_t i = 0; i < argCount; ++i)
+    pointers[i] = args[i].kind == LaunchArg::Kind::Address
+                      ? pointer<void>(args[i].address)
+                      : const_cast<int64_t *>(&args[i].integer);
+  const KernelEntry entry = static_cast<const LoadedObject &>(kernel).entry;
+  inParallel(grid, threadCount,
+             [&](int64_t begin, int64_t end) { entry(pointers, begin, end); });
+}
+
+void CpuDevice::gemm(const GemmCall &call, uint16_t stream) {
+  if (call.dtype != plan::DType::F32)
+    throw Error(4004, ExitCode::RunFailure,
+                std::string("the CPU has no GEMM for element type ") +
+                    plan::EnumNameDType(call.dtype),
+                "", "compile such products to kernels");
+  if (call.m <= 0 || call.n <= 0)
+    return;
+  float *c = pointer<float>(call.c);
+  if (call.k <= 0)
+    return scaleRows(c, call.m, call.n, call.ldc, call.beta);
+
+  ThreadSetting setting(threadCount);
+  const dnnl_status_t status =
+      dnnl_sgemm(call.transA ? 'T' : 'N', call.transB ? 'T' : 'N', call.m,
+                 call.n, call.k, call.alpha, pointer<float>(call.a), call.lda,
+                 pointer<float>(call.b), call.ldb, call.beta, c, call.ldc);
+  if (status == dnnl_out_of_memory)
+    throw Error(4002, ExitCode::DoesNotFit, "no memory for a GEMM's workspace");
+  if (status != dnnl_success)
+    throw Error(4005, ExitCode::RunFailure,
+                "oneDNN refused a GEMM of m " + std::to_string(call.m) +
+                    ", n " + std::to_string(call.n) + ", k " +
+                    std::to_string(call.k) + " with status " +
+                    std::to_string(status));
+}
+
+void CpuDevice::copy(DeviceAddress to, DeviceAddress from, int64_t bytes,
+                     uint16_t stream) {
+  if (bytes <= 0)
+    return;
+  // Moves rather than copies: a plan whose ranges overlap is wrong, but must
+  // not be undefined.
+  inParallel(bytes, std::min<int64_t>(threadCount, bytes / bytesWorthAThread),
+             [&](int64_t begin, int64_t end) {
+               std::memmove(pointer<char>(to) + begin,
+                            pointer<char>(from) + begin,
+                            static_cast<size_t>(end - begin));
+             });
+}
+
+void CpuDevice::fill(DeviceAddress to, uint8_t value, int64_t bytes,
+                     uint16_t stream) {
+  if (bytes <= 0)
+    return;
+  inParallel(bytes, std::min<int64_t>(threadCount, bytes / bytesWorthAThread),
+             [&](int64_t begin, int64_t end) {
+               std::memset(pointer<char>(to) + begin, value,
+                           static_cast<size_t>(end - begin));
+             });
+}
+
+} // namespace fsdpq::rt

@@ -1,0 +1,276 @@
+#include "runtime/exec/Executor.h"
+#include "runtime/plan/Elements.h"
+#include "runtime/plan/PlanCheck.h"
+#include "runtime/support/Error.h"
+
+#include <algorithm>
+
+namespace fsdpq::rt {
+
+//===--- Prepare ------------------------------------------------------------//
+
+Executor::Executor(std::shared_ptr<const LoadedPlan> source, Device &device)
+    : loaded(std::move(source)), device_(device), indices(maxLoopDepth + 1) {
+  const plan::Plan &plan = loaded->plan();
+  device.requireTarget(plan.target()->string_view());
+
+  arenas.reserve(plan.arenas()->size());
+  for (const plan::Arena *arena : *plan.arenas())
+    arenas.emplace_back(device, arena->bytes(),
+                        "arena " + arena->name()->str());
+
+  for (const plan::Kernel *kernel : *plan.kernels())
+    kernels.push_back(device.loadKernel(
+        {kernel->name()->string_view(), kernel->symbol()->string_view(),
+         kernel->form(), kernel->code()->data(), kernel->code()->size()}));
+
+  for (const plan::Scalar *scalar : *plan.scalars()) {
+    ScalarCell cell;
+    if (scalar->kind() == plan::ScalarKind::I64)
+      cell.integer = 0;
+    else
+      cell.real = 0;
+    scalars.push_back(cell);
+  }
+
+  for (const plan::Slice *slice : *plan.slices())
+    slices.push_back(resolve(*slice, arenas[slice->arena()].address()));
+
+  Resolution resolution{slices, {}, scalars.data()};
+  for (const auto &kernel : kernels)
+    resolution.kernels.push_back(kernel.get());
+  program = flatten(plan, resolution);
+}
+
+//===--- Names --------------------------------------------------------------//
+
+/// The number behind `found`, or an Error that says what is missing.
+static uint32_t require(std::optional<uint32_t> found, const char *kind,
+                        std::string_view name) {
+  if (!found)
+    throw Error(4101, ExitCode::BadInput,
+                std::string("the plan has no ") + kind + " '" +
+                    std::string(name) + "'",
+                "", "make the plan for this command");
+  return *found;
+}
+
+FunctionId Executor::function(std::string_view name) const {
+  return FunctionId(require(loaded->findFunction(name), "function", name));
+}
+
+ScalarId Executor::scalar(std::string_view name) const {
+  return ScalarId(require(loaded->findScalar(name), "scalar", name));
+}
+
+InputId Executor::input(std::string_view name) const {
+  return InputId(require(loaded->findInput(name), "input", name));
+}
+
+OutputId Executor::output(std::string_view name) const {
+  return OutputId(require(loaded->findOutput(name), "output", name));
+}
+
+//===--- Host data ----------------------------------------------------------//
+
+const plan::Scalar &Executor::scalarOf(ScalarId id,
+                                       plan::ScalarKind kind) const {
+  const plan::Scalar &scalar =
+      *loaded->plan().scalars()->Get(static_cast<uint32_t>(id));
+  if (scalar.kind() != kind)
+    throw Error(4102, ExitCode::RunFailure,
+                "scalar '" + scalar.name()->str() + "' is " +
+                    plan::EnumNameScalarKind(scalar.kind()) + ", not " +
+                    plan::EnumNameScalarKind(kind));
+  return scalar;
+}
+
+void Executor::setInteger(ScalarId id, int64_t value) {
+  const plan::Scalar &scalar = scalarOf(id, plan::ScalarKind::I64);
+  if (value < 0 || value > scalar.max())
+    throw Error(4102, ExitCode::BadInput,
+                "scalar '" + scalar.name()->str() + "' cannot be " +
+                    std::to_string(value) + ": the plan allows 0 to " +
+                    std::to_string(scalar.max()),
+                "", "make the plan for longer batches");
+  scalars[static_cast<uint32_t>(id)].integer = value;
+}
+
+void Executor::setScalar(ScalarId id, double value) {
+  scalarOf(id, plan::ScalarKind::F64);
+  scalars[static_cast<uint32_t>(id)].real = value;
+}
+
+DeviceAddress Executor::portRange(const plan::Port &port, size_t bytes) const {
+  const plan::Plan &plan = loaded->plan();
+  const int64_t elementSize = *elementBytes(port.dtype()->string_view());
+  const int64_t elements =
+      rangeOf(*port.extent(), scalarMax(plan, *port.extent()), 1)->upper;
+  const uint64_t capacity = static_cast<uint64_t>(elements * elementSize);
+  if (bytes > capacity || bytes % elementSize != 0)
+    throw Error(4103, ExitCode::BadInput,
+                std::to_string(bytes) + " bytes for '" + port.name()->str() +
+                    "', which holds " + std::to_string(elements) + " " +
+                    port.dtype()->str());
+  return slices[port.slice()].at(int64_t(0));
+}
+
+void Executor::writeInput(InputId id, const void *data, size_t bytes) {
+  const plan::Port &port =
+      *loaded->plan().inputs()->Get(static_cast<uint32_t>(id));
+  device_.upload(portRange(port, bytes), data, bytes);
+}
+
+void Executor::readOutput(OutputId id, void *data, size_t bytes) const {
+  const plan::Port &port =
+      *loaded->plan().outputs()->Get(static_cast<uint32_t>(id));
+  device_.download(data, portRange(port, bytes), bytes);
+}
+
+DeviceAddress Executor::sliceRange(uint32_t number, int64_t index, size_t bytes,
+                                   size_t offset) const {
+  const plan::Plan &plan = loaded->plan();
+  if (number >= plan.slices()->size())
+    throw Error(4104, ExitCode::RunFailure,
+                "slice " + std::to_string(number) + " of " +
+                    std::to_string(plan.slices()->size()));
+  const plan::Slice &slice = *plan.slices()->Get(number);
+  if (offset > slice.bytes() || bytes > slice.bytes() - offset)
+    throw Error(4103, ExitCode::RunFailure,
+                "bytes " + std::to_string(offset) + " to " +
+                    std::to_string(offset) + " + " + std::to_string(bytes) +
+                    " of slice '" + slice.name()->str() + "', which has " +
+                    std::to_string(slice.bytes()));
+
+  const bool hasTable = slice.table() && slice.table()->size() > 0;
+  bool inRange;
+  if (hasTable) {
+    inRange = index >= 0 && index < int64_t(slice.table()->size());
+  } else if (slice.stride() == 0) {
+    inRange = index == 0;
+  } else {
+    // How far the index can go is known only where it is used, so the arena is
+    // the bound.
+    const __int128 begin =
+        slice.offset() + static_cast<__int128>(slice.stride()) * index;
+    inRange =
+        index >= 0 && begin >= 0 &&
+        begin + slice.bytes() <= plan.arenas()->Get(slice.arena())->bytes();
+  }
+  if (!inRange)
+    throw Error(4104, ExitCode::RunFailure,
+                "slice '" + slice.name()->str() + "' has no index " +
+                    std::to_string(index));
+  return slices[number].at(index) + offset;
+}
+
+void Executor::writeSlice(uint32_t slice, int64_t index, const void *data,
+                          size_t bytes, size_t offset) {
+  device_.upload(sliceRange(slice, index, bytes, offset), data, bytes);
+}
+
+void Executor::readSlice(uint32_t slice, int64_t index, void *data,
+                         size_t bytes, size_t offset) const {
+  device_.download(data, sliceRange(slice, index, bytes, offset), bytes);
+}
+
+//===--- Execute ------------------------------------------------------------//
+
+void Executor::run(FunctionId id, int64_t index) {
+  const Program::Function &function =
+      program.functions.at(static_cast<uint32_t>(id));
+  if (index < 0 || index >= std::max<int64_t>(function.indexCount, 1))
+    throw Error(4104, ExitCode::RunFailure,
+                "function '" +
+                    loaded->plan()
+                        .functions()
+                        ->Get(static_cast<uint32_t>(id))
+                        ->name()
+                        ->str() +
+                    "' has no index " + std::to_string(index) + ": it takes " +
+                    std::to_string(function.indexCount));
+  indices[0] = index;
+  if (observer)
+    runSteps<true>(id, function.begin, function.end, 1);
+  else
+    runSteps<false>(id, function.begin, function.end, 1);
+}
+
+/// `depth` is the level that a loop among these steps counts.
+template <bool Observed>
+void Executor::runSteps(FunctionId function, uint32_t begin, uint32_t end,
+                        uint32_t depth) {
+  const uint32_t first =
+      program.functions[static_cast<uint32_t>(function)].begin;
+  for (uint32_t number = begin; number < end; ++number) {
+    const Program::Step step = program.steps[number];
+    const uint32_t instruction = number - first;
+    if constexpr (Observed)
+      observer->begin(function, instruction);
+    switch (step.op) {
+    case plan::Op::Launch:
+      runLaunch(program.launches[step.operand], step.stream);
+      break;
+    case plan::Op::Gemm:
+      runGemm(program.gemms[step.operand], step.stream);
+      break;
+    case plan::Op::Copy: {
+      const CopyOp &op = program.copies[step.operand];
+      device_.copy(op.to.at(indices.data()), op.from.at(indices.data()),
+                   op.bytes.at(indices.data()), step.stream);
+      break;
+    }
+    case plan::Op::Fill: {
+      const FillOp &op = program.fills[step.operand];
+      device_.fill(op.to.at(indices.data()), op.value,
+                   op.bytes.at(indices.data()), step.stream);
+      break;
+    }
+    case plan::Op::Loop: {
+      const LoopOp &op = program.loops[step.operand];
+      const int64_t count = op.count.at(indices.data());
+      for (int64_t index = 0; index < count; ++index) {
+        indices[depth] = index;
+        runSteps<Observed>(function, number + 1, op.bodyEnd, depth + 1);
+      }
+      number = op.bodyEnd - 1;
+      break;
+    }
+    case plan::Op::NONE:
+      break;
+    }
+    if constexpr (Observed)
+      observer->end(function, instruction);
+  }
+}
+
+void Executor::runLaunch(const LaunchOp &op, uint16_t stream) {
+  for (uint32_t i = op.slices.begin; i < op.slices.end; ++i) {
+    const auto &patch = program.slicePatches[i];
+    program.args[patch.arg].address = patch.source.at(indices.data());
+  }
+  for (uint32_t i = op.extents.begin; i < op.extents.end; ++i) {
+    const auto &patch = program.extentPatches[i];
+    program.args[patch.arg].integer = patch.source.at(indices.data());
+  }
+  for (uint32_t i = op.scalars.begin; i < op.scalars.end; ++i) {
+    const auto &patch = program.scalarPatches[i];
+    program.args[patch.arg].real = patch.source->real;
+  }
+  device_.launch(*op.kernel, program.args.data() + op.args.begin,
+                 op.args.end - op.args.begin, op.grid.at(indices.data()),
+                 stream);
+}
+
+void Executor::runGemm(const GemmOp &op, uint16_t stream) {
+  GemmCall call = op.call;
+  call.m = op.m.at(indices.data());
+  call.n = op.n.at(indices.data());
+  call.k = op.k.at(indices.data());
+  call.a = op.a.at(indices.data());
+  call.b = op.b.at(indices.data());
+  call.c = op.c.at(indices.data());
+  device_.gemm(call, stream);
+}
+
+} // namespace fsdpq::rt

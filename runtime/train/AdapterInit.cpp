@@ -1,0 +1,58 @@
+#include "runtime/train/AdapterInit.h"
+
+#include "runtime/train/Parameters.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace fsdpq::rt {
+namespace {
+
+constexpr uint64_t gamma = 0x9E3779B97F4A7C15; // 2^64 / phi, odd
+
+/// Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014.
+uint64_t mix(uint64_t bits) {
+  bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9;
+  bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB;
+  return bits ^ (bits >> 31);
+}
+
+uint64_t fnv1a64(std::string_view text) {
+  uint64_t hash = 0xCBF29CE484222325;
+  for (unsigned char byte : text)
+    hash = (hash ^ byte) * 0x100000001B3;
+  return hash;
+}
+
+} // namespace
+
+void kaimingUniform(std::span<float> values, int64_t fanIn, uint64_t seed,
+                    std::string_view parameter, int64_t layer) {
+  const double bound = 1 / std::sqrt(static_cast<double>(fanIn));
+  const uint64_t key = mix(mix(fnv1a64(parameter)) +
+                           static_cast<uint64_t>(layer) + mix(seed));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint64_t bits = mix(key + (i + 1) * gamma);
+    const double unit = static_cast<double>(bits >> 11) * 0x1p-53;
+    values[i] = static_cast<float>(bound * (2 * unit - 1));
+  }
+}
+
+void initialiseAdapters(Executor &executor, uint64_t seed) {
+  std::vector<float> values;
+  for (const plan::Parameter *parameter : *executor.plan().plan().parameters()) {
+    if (!isAdapter(*parameter))
+      continue;
+    values.assign(static_cast<size_t>(elementCount(*parameter)), 0.f);
+    for (int64_t i = 0; i < instanceCount(*parameter); ++i) {
+      if (parameter->init() == plan::Init::KaimingUniform)
+        kaimingUniform(values, parameter->fan_in(), seed,
+                       parameter->name()->string_view(),
+                       layerOf(*parameter, i));
+      writeParameter(executor, *parameter, i, values.data());
+    }
+  }
+}
+
+} // namespace fsdpq::rt

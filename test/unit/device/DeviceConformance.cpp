@@ -1,0 +1,278 @@
+#include "test/unit/device/DeviceConformance.h"
+#include "runtime/device/DeviceBuffer.h"
+#include "runtime/support/Error.h"
+#include "runtime/support/MappedFile.h"
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+
+using namespace fsdpq;
+using namespace fsdpq::rt;
+
+namespace fsdpq::test {
+
+std::vector<uint8_t> readBytes(const std::string &path) {
+  MappedFile file(path);
+  return {file.data(), file.data() + file.size()};
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DeviceConformance);
+
+namespace {
+
+/// An array of T on a device.
+template <typename T>
+class Array {
+public:
+  Array(Device &device, const std::vector<T> &values)
+      : device(device), size(values.size()),
+        buffer(device, values.size() * sizeof(T), "test") {
+    device.upload(buffer.address(), values.data(), size * sizeof(T));
+  }
+
+  DeviceAddress at(size_t index = 0) const {
+    return buffer.address() + index * sizeof(T);
+  }
+
+  std::vector<T> values() const {
+    std::vector<T> result(size);
+    device.download(result.data(), buffer.address(), size * sizeof(T));
+    return result;
+  }
+
+private:
+  Device &device;
+  size_t size;
+  DeviceBuffer buffer;
+};
+
+std::vector<float> randomFloats(size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<float> values(count);
+  for (float &value : values)
+    value = uniform(random);
+  return values;
+}
+
+LaunchArg address(DeviceAddress value) {
+  LaunchArg arg;
+  arg.kind = LaunchArg::Kind::Address;
+  arg.address = value;
+  return arg;
+}
+
+LaunchArg integer(int64_t value) {
+  LaunchArg arg;
+  arg.kind = LaunchArg::Kind::Integer;
+  arg.integer = value;
+  return arg;
+}
+
+LaunchArg real(double value) {
+  LaunchArg arg;
+  arg.kind = LaunchArg::Kind::Real;
+  arg.real = value;
+  return arg;
+}
+
+} // namespace
+
+//===--- Memory -------------------------------------------------------------//
+
+TEST_P(DeviceConformance, MemoryIsAlignedAndZero) {
+  auto device = GetParam().make();
+  for (uint64_t bytes : {uint64_t(0), uint64_t(1), uint64_t(70000)}) {
+    DeviceBuffer buffer(*device, bytes, "test");
+    EXPECT_EQ(buffer.address() % 256, 0u);
+    std::vector<uint8_t> content(bytes, 1);
+    device->download(content.data(), buffer.address(), bytes);
+    EXPECT_EQ(content, std::vector<uint8_t>(bytes, 0));
+  }
+}
+
+TEST_P(DeviceConformance, ImpossibleMemoryDoesNotFit) {
+  auto device = GetParam().make();
+  try {
+    DeviceBuffer(*device, uint64_t(1) << 60, "arena base");
+    FAIL() << "allocated";
+  } catch (const Error &error) {
+    EXPECT_EQ(error.id(), 4002);
+    EXPECT_EQ(error.exitCode(), ExitCode::DoesNotFit);
+    EXPECT_NE(std::string(error.what()).find("arena base"), std::string::npos);
+  }
+}
+
+TEST_P(DeviceConformance, CopiesMoveExactlyTheirBytes) {
+  auto device = GetParam().make();
+  for (size_t bytes : {size_t(0), size_t(1), size_t(63), size_t(4097),
+                       (size_t(5) << 20) + 3}) {
+    std::vector<uint8_t> source(bytes + 2);
+    for (size_t i = 0; i < source.size(); ++i)
+      source[i] = static_cast<uint8_t>(i * 7 + 1);
+    std::vector<uint8_t> expected(bytes + 2, 0xee);
+    std::copy_n(source.begin() + 1, bytes, expected.begin() + 1);
+
+    Array<uint8_t> from(*device, source);
+    Array<uint8_t> to(*device, std::vector<uint8_t>(bytes + 2, 0xee));
+    device->copy(to.at(1), from.at(1), static_cast<int64_t>(bytes), 0);
+    device->synchronize();
+    EXPECT_EQ(to.values(), expected) << bytes;
+  }
+}
+
+TEST_P(DeviceConformance, FillsSetExactlyTheirBytes) {
+  auto device = GetParam().make();
+  for (size_t bytes : {size_t(0), size_t(1), size_t(4095), size_t(5) << 20}) {
+    std::vector<uint8_t> expected(1, 0xee);
+    expected.insert(expected.end(), bytes, 0x5a);
+    expected.push_back(0xee);
+    Array<uint8_t> to(*device, std::vector<uint8_t>(bytes + 2, 0xee));
+    device->fill(to.at(1), 0x5a, static_cast<int64_t>(bytes), 0);
+    EXPECT_EQ(to.values(), expected) << bytes;
+  }
+}
+
+TEST_P(DeviceConformance, NegativeSizesDoNothing) {
+  auto device = GetParam().make();
+  const std::vector<uint8_t> ones(8, 1);
+  Array<uint8_t> memory(*device, ones);
+  device->fill(memory.at(), 9, -4, 0);
+  device->copy(memory.at(), memory.at(4), -4, 0);
+  EXPECT_EQ(memory.values(), ones);
+}
+
+//===--- Kernels ------------------------------------------------------------//
+
+TEST_P(DeviceConformance, EachItemIsExecutedOnce) {
+  auto device = GetParam().make();
+  auto kernel = device->loadKernel(GetParam().kernel("count_visits"));
+  for (int64_t grid : {-1, 0, 1, 2, 3, 7, 64, 1000, 100001}) {
+    const size_t items = static_cast<size_t>(std::max<int64_t>(grid, 0));
+    Array<int32_t> visits(*device, std::vector<int32_t>(items + 1, 0));
+    const LaunchArg args[] = {address(visits.at())};
+    device->launch(*kernel, args, 1, grid, 0);
+    device->launch(*kernel, args, 1, grid, 0);
+    std::vector<int32_t> expected(items, 2);
+    expected.push_back(0);
+    EXPECT_EQ(visits.values(), expected) << "grid " << grid;
+  }
+}
+
+TEST_P(DeviceConformance, ArgumentsAreReadBeforeTheReturn) {
+  auto device = GetParam().make();
+  auto kernel = device->loadKernel(GetParam().kernel("scale_shift"));
+  std::vector<float> input(300);
+  std::iota(input.begin(), input.end(), 0.f);
+  Array<float> x(*device, input), y(*device, std::vector<float>(300));
+  LaunchArg args[] = {address(x.at()), address(y.at()), integer(-3), real(0.5)};
+  device->launch(*kernel, args, 4, 300, 0);
+  args[2] = integer(1000);
+  std::vector<float> expected;
+  for (float value : input)
+    expected.push_back(0.5f * value - 3);
+  EXPECT_EQ(y.values(), expected);
+}
+
+TEST_P(DeviceConformance, WorkOfAStreamIsInOrder) {
+  auto device = GetParam().make();
+  auto kernel = device->loadKernel(GetParam().kernel("scale_shift"));
+  Array<float> x(*device, std::vector<float>(4096));
+  const LaunchArg args[] = {address(x.at()), address(x.at()), integer(1),
+                            real(2)};
+  device->fill(x.at(), 0, 4096 * sizeof(float), 0);
+  for (int i = 0; i < 10; ++i)
+    device->launch(*kernel, args, 4, 4096, 0);
+  // x = 2x + 1, ten times from 0.
+  EXPECT_EQ(x.values(), std::vector<float>(4096, 1023));
+}
+
+//===--- GEMM ---------------------------------------------------------------//
+
+namespace {
+
+struct Shape {
+  int64_t m, n, k;
+};
+
+/// Runs one GEMM with padded pitches and compares with a product in f64.
+void checkGemm(Device &device, Shape shape, bool transA, bool transB,
+               float alpha, float beta) {
+  SCOPED_TRACE(testing::Message()
+               << shape.m << "x" << shape.n << "x" << shape.k << " transA "
+               << transA << " transB " << transB << " alpha " << alpha
+               << " beta " << beta);
+  const int64_t rowsA = transA ? shape.k : shape.m;
+  const int64_t columnsA = transA ? shape.m : shape.k;
+  const int64_t rowsB = transB ? shape.n : shape.k;
+  const int64_t columnsB = transB ? shape.k : shape.n;
+  const int64_t lda = std::max<int64_t>(columnsA, 1) + 3;
+  const int64_t ldb = std::max<int64_t>(columnsB, 1) + 1;
+  const int64_t ldc = std::max<int64_t>(shape.n, 1) + 2;
+
+  const auto a = randomFloats(static_cast<size_t>(rowsA * lda + 1), 1);
+  const auto b = randomFloats(static_cast<size_t>(rowsB * ldb + 1), 2);
+  auto c = randomFloats(static_cast<size_t>(shape.m * ldc + 1), 3);
+  if (beta == 0) // What is overwritten must not be read.
+    for (int64_t i = 0; i < shape.m; ++i)
+      for (int64_t j = 0; j < shape.n; ++j)
+        c[i * ldc + j] = std::numeric_limits<float>::quiet_NaN();
+
+  Array<float> deviceA(device, a), deviceB(device, b), deviceC(device, c);
+  device.gemm({plan::DType::F32, transA, transB, shape.m, shape.n, shape.k,
+               alpha, beta, deviceA.at(), deviceB.at(), deviceC.at(), lda, ldb,
+               ldc},
+              0);
+  const std::vector<float> result = deviceC.values();
+
+  for (int64_t i = 0; i < shape.m; ++i)
+    for (int64_t j = 0; j < ldc; ++j) {
+      const float actual = result[i * ldc + j];
+      if (j >= shape.n) {
+        ASSERT_EQ(actual, c[i * ldc + j]) << "padding " << i << ", " << j;
+        continue;
+      }
+      double sum = 0, magnitude = 0;
+      for (int64_t l = 0; l < shape.k; ++l) {
+        const double product =
+            double(transA ? a[l * lda + i] : a[i * lda + l]) *
+            (transB ? b[j * ldb + l] : b[l * ldb + j]);
+        sum += product;
+        magnitude += std::abs(product);
+      }
+      double expected = alpha * sum;
+      if (beta != 0)
+        expected += double(beta) * c[i * ldc + j];
+      const double tolerance =
+          1e-6 * (std::abs(alpha) * magnitude + std::abs(beta)) + 1e-30;
+      ASSERT_NEAR(actual, expected, tolerance) << i << ", " << j;
+    }
+}
+
+} // namespace
+
+TEST_P(DeviceConformance, GemmOfAllTransposes) {
+  auto device = GetParam().make();
+  const Shape shapes[] = {{1, 1, 1},     {1, 64, 32},  {5, 3, 7},
+                          {64, 1, 16},   {48, 80, 33}, {127, 65, 129},
+                          {128, 256, 64}};
+  for (const Shape &shape : shapes)
+    for (bool transA : {false, true})
+      for (bool transB : {false, true}) {
+        checkGemm(*device, shape, transA, transB, 1, 0);
+        checkGemm(*device, shape, transA, transB, 1, 1);
+        checkGemm(*device, shape, transA, transB, -0.5f, 0.25f);
+      }
+}
+
+TEST_P(DeviceConformance, GemmOfEmptyShapes) {
+  auto device = GetParam().make();
+  const Shape shapes[] = {{0, 4, 4}, {4, 0, 4}, {4, 5, 0}, {0, 0, 0}};
+  for (const Shape &shape : shapes)
+    for (float beta : {0.f, 1.f, 0.5f})
+      checkGemm(*device, shape, false, true, 2, beta);
+}
+
+} // namespace fsdpq::test

@@ -1,0 +1,97 @@
+#include "runtime/plan/PlanText.h"
+#include "runtime/support/AtomicFile.h"
+#include "test/unit/plan/PlanBuilder.h"
+
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace fsdpq::rt;
+using namespace fsdpq::test;
+using testing::HasSubstr;
+
+TEST(PlanText, WholePlan) {
+  auto plan = samplePlan().load();
+  EXPECT_EQ(planText(*plan), "plan version 1 hash " + plan->hash() + R"(
+compiler test
+target generic
+metadata model = sample
+scalar tokens : i64 max 64
+scalar lr : f64
+stream compute
+stream copy
+arena base : 4096 bytes
+arena step : 8192 bytes
+slice w.codes : base + 0, 128 bytes, at i0 * 128
+slice w.absmax : base + 512, 16 bytes, at [0, 64, 256][i0]
+slice staging : step + 0, 1024 bytes
+slice x : step + 1024, 1024 bytes
+slice y : step + 2048, 1024 bytes, at i1 * 1024
+slice w : step + 5120, 64 bytes, at [0, 64][i2]
+slice b.grad : step + 6144, 16 bytes
+slice b : base + 1024, 16 bytes
+kernel quantize : CpuObject symbol quantize, 3 bytes, hash 0123
+kernel rms_norm : CpuObject symbol rms_norm, 2 bytes, hash 0123
+input ids : i32[tokens] in x
+output loss : f32[1] in b.grad
+staging staging
+parameter w : <16x16x!qt.nf4<block = 64>> layers(0, 1, 5) load load_w hf "model.layers.{layer}.w.weight"
+  component codes : u8[128] in w.codes
+  component absmax : f32[4] in w.absmax
+parameter b : <4xf32> trainable kaiming_uniform(4) gradient b.grad
+  component data : f32[4] in b
+function load_w(i0 < 3) {
+  launch quantize grid(4) args(staging, w.codes[i0], w.absmax[i0], 7*i0 + 1) on compute  // 0
+}
+function micro_step() {
+  fill x = 7, tokens*16 bytes on compute  // 0
+  loop i1 < tokens/24 + 1 {  // 1
+    loop i2 < 2 {  // 2
+      gemm f32 y[i1](pitch 4) = 1 * x(pitch 4) * w[i2]'(pitch 4) + 0 * c, m(tokens) n(4) k(4) on compute  // 3
+      launch rms_norm grid(min(24, tokens - 24*i1)) args(y[i1], min(24, tokens - 24*i1), %lr, const 0.25) on copy  // 4: model.mlir:12
+    }
+  }
+  copy b.grad = b, 16 bytes on compute  // 5
+}
+)");
+}
+
+TEST(PlanText, TablesAreShortened) {
+  PlanBuilder b;
+  uint32_t arena = b.arena("base", 1 << 20);
+  std::vector<uint64_t> regular, alternating, irregular;
+  for (uint64_t i = 0; i < 24; ++i) {
+    regular.push_back(i * 64);
+    alternating.push_back(i % 2 * 512);
+    irregular.push_back(i * i);
+  }
+  b.slice("regular", arena, 0, 64, 1, 0, regular);
+  b.slice("falling", arena, 0, 64, 1, 0, {256, 192, 128, 64, 0});
+  b.slice("alternating", arena, 0, 64, 1, 0, alternating);
+  b.slice("irregular", arena, 0, 64, 1, 0, irregular);
+  std::string text = planText(*b.load());
+  EXPECT_THAT(text, HasSubstr("at [0, 64, .. 1472] (24 entries)[i1]\n"));
+  EXPECT_THAT(text, HasSubstr("at [256, 192, .. 0] (5 entries)[i1]\n"));
+  EXPECT_THAT(text, HasSubstr("at [0, 512] repeated (24 entries)[i1]\n"));
+  EXPECT_THAT(text, HasSubstr("at [0, 1, 4, 9,"));
+  EXPECT_THAT(text, HasSubstr("484, 529][i1]\n"));
+}
+
+TEST(PlanText, SharedNamesGetNumbers) {
+  PlanBuilder b;
+  uint32_t arena = b.arena("step", 64);
+  b.slice("x", arena, 0, 8);
+  uint32_t second = b.slice("x", arena, 8, 8);
+  b.function("f", body(fill(second, 0, constant(8))));
+  EXPECT_THAT(planText(*b.load()), HasSubstr("fill x#1 = 0, 8 bytes  // 0\n"));
+}
+
+TEST(PlanText, OfAFile) {
+  const std::string path = testing::TempDir() + "fsdpq_plan_text_test.plan";
+  const std::vector<uint8_t> bytes = encodePlan(samplePlan().plan);
+  writeFileAtomically(
+      path, {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
+  EXPECT_EQ(planText(*LoadedPlan::fromFile(path)),
+            planText(*samplePlan().load()));
+  std::filesystem::remove(path);
+}

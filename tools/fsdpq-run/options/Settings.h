@@ -1,0 +1,85 @@
+//===- Settings.h - What a run is to do -------------------------*- C++ -*-===//
+//
+// The options in the types that the program uses, with the rules between them
+// applied.
+//
+// Errors (exit code BadInput): 6005 a value that another option forbids, 6007
+// not there yet, 6009 an option that is needed is missing, 6010 an option
+// contradicts the adapter.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "runtime/train/AdapterConfig.h"
+#include "runtime/train/Schedule.h"
+#include "tools/fsdpq-run/options/CommandLine.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fsdpq::run {
+
+enum class TrainType { Full, Lora, Qlora };
+
+struct Settings {
+  Command command = Train;
+  bool verbose = false;
+
+  std::string modelName, revision;
+  TrainType trainType = TrainType::Qlora;
+  /// The type of a quantised base ("!qt.nf4<...>"), or "".
+  std::string quantScheme;
+
+  std::string dataset; ///< "" where the command needs none
+  std::optional<int64_t> datasetSamples;
+  int64_t contextLength = 512, batchSize = 1;
+  bool shuffle = true;
+
+  int64_t accumulation = 1, epochs = 1;
+  std::optional<int64_t> maxSteps;
+  double lr = 0, maxGradNorm = 0; ///< infinity: no clipping
+  rt::ScheduleKind schedule = rt::ScheduleKind::Constant;
+  std::string optimizer;
+  std::map<std::string, double> optimizerOptions; ///< names of the compiler
+  bool checkpointing = false;
+  uint64_t seed = 0;
+
+  /// Rank 0: no adapters.
+  rt::AdapterConfig lora;
+  std::string adapterFolder; ///< to start from, or ""
+
+  std::string outputDir, metrics; ///< metrics "": the default place
+  bool overwrite = false, saveModel = true;
+  bool showBar = false, showEveryStep = false;
+
+  std::string prompt;
+  bool raw = false;
+  int64_t maxNewTokens = 0;
+
+  unsigned threads = 0;
+  std::string models, planFile, savePlan, compileTo, dumpIr; ///< "": not given
+
+  /// What was decided or has no effect, a line each.
+  std::vector<std::string> notes;
+
+  /// Tokens of a micro-batch at most: a multiple of 128.
+  int64_t tokenCapacity() const;
+  double option(const std::string &name, double otherwise) const;
+};
+
+/// Applies the rules. Reads no files.
+Settings makeSettings(const CommandLine &line);
+
+/// Puts the adapter that the run starts from (its configuration) in the place
+/// of the options; those given must agree with it.
+void useAdapter(Settings &settings, const rt::AdapterConfig &adapter,
+                const Options &options);
+
+/// config.yaml: every option of `command` with the value that held.
+std::string effectiveOptionsYaml(const Settings &settings,
+                                 const Options &options);
+
+} // namespace fsdpq::run
