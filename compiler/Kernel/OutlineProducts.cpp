@@ -10,7 +10,9 @@ Value Outliner::gemm(Location loc, Matrix a, Matrix b, Matrix c,
                      kern::ExtentAttr m, kern::ExtentAttr n, kern::ExtentAttr k,
                      double alpha, bool add) {
   return kern::GemmOp::create(
-      builder, loc, a.value, b.value, c.value, a.transposed, b.transposed,
+      builder, loc, a.value, b.value, c.value,
+      a.transposed ? builder.getUnitAttr() : UnitAttr(),
+      b.transposed ? builder.getUnitAttr() : UnitAttr(),
       builder.getF64FloatAttr(alpha), builder.getF64FloatAttr(add ? 1.0 : 0.0),
       m, n, k, builder.getI64IntegerAttr(a.pitch),
       builder.getI64IntegerAttr(b.pitch), builder.getI64IntegerAttr(c.pitch),

@@ -40,6 +40,23 @@ def KernOutline : KernelPass<"kern-outline"> {
   let statistics = [Statistic<"numKernels", "kernels", "Kernels made">];
 }
 
+def KernOutlineLoaders : KernelPass<"kern-outline-loaders"> {
+  let summary = "Add the functions that store parameters";
+  let description = [{
+    For each parameter that a checkpoint holds, a function `load.<name>` that
+    takes its values in f32 and stores them: a copy, or kernels that quantise.
+
+    Output:
+    ```mlir
+    tfm.func @load.norm(%v: tensor<64xf32> {tfm.port = "staging"}) {
+      %d = fsdp.part_of @norm "data" : tensor<64xf32>
+      %0 = kern.copy %v into %d : tensor<64xf32> into tensor<64xf32>
+      tfm.return
+    }
+    ```
+  }];
+}
+
 def KernDedup : KernelPass<"kern-dedup"> {
   let summary = "Join kernels with equal bodies";
   let description = [{

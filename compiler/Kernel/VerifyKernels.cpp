@@ -31,7 +31,7 @@ struct VerifyKernelsPass
         for (Operation &op : function.getFunctionBody().front())
           if (!isa<tfm::ReturnOp, tfm::StackOp, tfm::StackGradOp,
                    tfm::ChunkLoopOp, fsdp::LocalOp, fsdp::ViewOp,
-                   fsdp::GradientOp, fsdp::FlatOp, kern::EmptyOp, kern::PortOp,
+                   fsdp::GradientOp, fsdp::FlatOp, fsdp::PartOp, kern::EmptyOp, kern::PortOp,
                    kern::CallOp, kern::GemmOp, kern::CopyOp, kern::FillOp>(op))
             report(&op) << "the operation was not outlined";
       llvm::StringSet<> called;

@@ -10,6 +10,9 @@ class DialectRegistry;
 namespace fsdpq {
 
 /// fsdpq's dialects and the upstream ones that its passes produce.
+void registerCompilerDialects(DialectRegistry &registry);
+
+/// These and all other upstream dialects and extensions, for fsdpq-opt.
 void registerAllDialects(DialectRegistry &registry);
 
 /// Every pass of every phase, and the pipelines named in Pipelines.h.

@@ -204,4 +204,19 @@ def Fsdp_FlatOp : Fsdp_Op<"flat", [MemoryEffects<[MemRead]>,
   let assemblyFormat = "$unit $buffer attr-dict `:` type($result)";
 }
 
+def Fsdp_PartOp : Fsdp_Op<"part_of", [MemoryEffects<[MemRead]>]> {
+  let summary = "A stored array of a parameter, where it is kept";
+  let description = [{
+    For functions that fill it. A per-layer parameter means the layer of the
+    function's index.
+
+    ```mlir
+    %c = fsdp.part_of @q_proj "codes" : tensor<2048xi8>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$param, StrAttr:$part);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$param $part attr-dict `:` type($result)";
+}
+
 #endif // FSDPQ_FSDP_TD

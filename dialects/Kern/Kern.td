@@ -3,26 +3,11 @@
 #ifndef FSDPQ_KERN_TD
 #define FSDPQ_KERN_TD
 
+include "dialects/Kern/KernBase.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
-
-def Kern_Dialect : Dialect {
-  let name = "kern";
-  let cppNamespace = "::fsdpq::kern";
-  let summary = "Kernel functions";
-  let description = [{
-    How something is computed: a kernel is a grid of independent work items and
-    a body that says what one of them does, with upstream arith, math, linalg,
-    tensor and scf on static tiles plus the few ops below. The body is the only
-    meaning of a kernel; each target lowers the same text.
-  }];
-  let useDefaultAttributePrinterParser = 1;
-}
-
-class Kern_Op<string mnemonic, list<Trait> traits = []>
-    : Op<Kern_Dialect, mnemonic, traits>;
 
 //===----------------------------------------------------------------------===//
 // Schedule

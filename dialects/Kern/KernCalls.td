@@ -6,36 +6,6 @@
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 
-def Kern_ExtentAttr : AttrDef<Kern_Dialect, "Extent"> {
-  let mnemonic = "extent";
-  let summary = "An integer known when a step begins";
-  let description = [{
-    `min(cap, floor(mul * scalar / div) + index_mul * index + add)`, where
-    `scalar` names a step scalar (empty: 0) and `index` counts the innermost loop.
-
-    ```mlir
-    #kern.extent<scalar = "tokens", mul = 9, div = 32, cap = 144>
-    ```
-  }];
-  let parameters = (ins
-    StringRefParameter<"", [{""}]>:$scalar,
-    DefaultValuedParameter<"int64_t", "1">:$mul,
-    DefaultValuedParameter<"int64_t", "1">:$div,
-    DefaultValuedParameter<"int64_t", "0">:$index_mul,
-    DefaultValuedParameter<"int64_t", "0">:$add, "int64_t":$cap);
-  let assemblyFormat = "`<` struct(params) `>`";
-  let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    static ExtentAttr getConstant(::mlir::MLIRContext *context, int64_t value);
-    bool isConstant() const { return getScalar().empty() && getIndexMul() == 0; }
-    /// The value of a constant extent.
-    int64_t getConstantValue() const { return std::min(getCap(), getAdd()); }
-    /// This extent times `mul` over `div`. The scalar's multiples must make the
-    /// quotient whole.
-    ExtentAttr scaled(int64_t mul, int64_t div) const;
-  }];
-}
-
 class Kern_DestinationOp<string mnemonic, list<Trait> traits = []>
     : Kern_Op<mnemonic, !listconcat([InferTypeOpAdaptor], traits)>;
 

@@ -29,11 +29,10 @@ static SmallVector<Type> concatenate(SmallVector<Type> first,
 }
 
 static std::string describe(const AttentionShape &shape) {
-  std::string text =
-      (Twine(shape.packed ? "_packed_" : "_") + Twine(shape.heads) + "_" +
-       Twine(shape.kvHeads) + "_" + Twine(shape.headDim) + "_" +
-       nameOf(shape.element))
-          .str();
+  std::string text = (Twine(shape.packed ? "_packed_" : "_") +
+                      Twine(shape.heads) + "_" + Twine(shape.kvHeads) + "_" +
+                      Twine(shape.headDim) + "_" + nameOf(shape.element))
+                         .str();
   if (shape.window)
     text += ("_window" + Twine(*shape.window)).str();
   return text;
@@ -109,8 +108,9 @@ kern::FuncOp kernels::buildAttention(OpBuilder &builder, Location loc,
   begin = b.mul(b.quotient(begin, size), b.index(size));
   Value end = b.add(row, b.index(size));
 
-  Value qt = b.map(b.transpose(b.loadHead(b.query(), row, head)),
-                   [&](ValueRange v) { return b.mul(v[0], b.real(shape.scale)); });
+  Value qt =
+      b.map(b.transpose(b.loadHead(b.query(), row, head)),
+            [&](ValueRange v) { return b.mul(v[0], b.real(shape.scale)); });
   // Low enough to vanish beside a score, and finite: differences are no NaN.
   // What a query sums up before it meets its first key is scaled by exp(lowest)
   // then, which is 0.
@@ -119,63 +119,61 @@ kern::FuncOp kernels::buildAttention(OpBuilder &builder, Location loc,
             lanes = b.dims({1}, 2);
   Value maxima = b.fill(size, lowest), sums = b.fill(size, b.real(0)),
         ot = b.fill({width, size}, b.real(0));
-  auto results = b.loop(begin, end, size, {maxima, sums, ot}, [&](Value keys,
-                                                        ValueRange carried) {
-    Value k = b.loadHead(b.key(), keys, keyHead);
-    Value v = b.loadHead(b.value(), keys, keyHead);
-    Value st = b.contract(k, {0, 2}, qt, {2, 1}, b.fill({size, size}, b.real(0)));
-    Value masked = b.generic(
-        {{st, matrix}, {first, lanes}}, {{b.empty({size, size}), matrix}},
-        [&](ValueRange values) {
-          Value key = b.toI32(b.add(keys, linalg::IndexOp::create(b, 0)));
-          Value query = b.toI32(b.add(row, linalg::IndexOp::create(b, 1)));
-          Value isVisible = arith::AndIOp::create(
-              b, b.compare(CmpIPredicate::sle, key, query),
-              b.compare(CmpIPredicate::sge, key, values[1]));
-          return SmallVector<Value>{b.select(isVisible, values[0], lowest)};
-        })[0];
-    Value newMaxima = b.generic({{masked, matrix}}, {{carried[0], lanes}},
-                                [&](ValueRange values) {
-                                  return SmallVector<Value>{
-                                      b.maxStep(values[1], values[0])};
-                                })[0];
-    Value decay = b.map({carried[0], newMaxima}, [&](ValueRange values) {
-      return b.exp(b.sub(values[0], values[1]));
-    });
-    Value pt = b.generic(
-        {{masked, matrix}, {newMaxima, lanes}},
-        {{b.empty({size, size}), matrix}}, [&](ValueRange values) {
-          return SmallVector<Value>{b.exp(b.sub(values[0], values[1]))};
-        })[0];
-    Value decayed = b.map({carried[1], decay}, [&](ValueRange values) {
-      return b.mul(values[0], values[1]);
-    });
-    Value newSums = b.generic({{pt, matrix}}, {{decayed, lanes}},
-                              [&](ValueRange values) {
-                                return SmallVector<Value>{
-                                    b.sumStep(values[1], values[0])};
-                              })[0];
-    Value scaled = b.generic({{decay, lanes}}, {{carried[2], matrix}},
-                             [&](ValueRange values) {
-                               return SmallVector<Value>{
-                                   b.mul(values[1], values[0])};
-                             })[0];
-    Value newOt = b.contract(v, {2, 0}, pt, {2, 1}, scaled);
-    return SmallVector<Value>{newMaxima, newSums, newOt};
-  });
+  auto results = b.loop(
+      begin, end, size, {maxima, sums, ot},
+      [&](Value keys, ValueRange carried) {
+        Value k = b.loadHead(b.key(), keys, keyHead);
+        Value v = b.loadHead(b.value(), keys, keyHead);
+        Value st =
+            b.contract(k, {0, 2}, qt, {2, 1}, b.fill({size, size}, b.real(0)));
+        Value masked = b.generic(
+            {{st, matrix}, {first, lanes}}, {{b.empty({size, size}), matrix}},
+            [&](ValueRange values) {
+              Value key = b.toI32(b.add(keys, linalg::IndexOp::create(b, 0)));
+              Value query = b.toI32(b.add(row, linalg::IndexOp::create(b, 1)));
+              Value isVisible = arith::AndIOp::create(
+                  b, b.compare(CmpIPredicate::sle, key, query),
+                  b.compare(CmpIPredicate::sge, key, values[1]));
+              return SmallVector<Value>{b.select(isVisible, values[0], lowest)};
+            })[0];
+        Value newMaxima = b.generic(
+            {{masked, matrix}}, {{carried[0], lanes}}, [&](ValueRange values) {
+              return SmallVector<Value>{b.maxStep(values[1], values[0])};
+            })[0];
+        Value decay = b.map({carried[0], newMaxima}, [&](ValueRange values) {
+          return b.exp(b.sub(values[0], values[1]));
+        });
+        Value pt = b.generic(
+            {{masked, matrix}, {newMaxima, lanes}},
+            {{b.empty({size, size}), matrix}}, [&](ValueRange values) {
+              return SmallVector<Value>{b.exp(b.sub(values[0], values[1]))};
+            })[0];
+        Value decayed = b.map({carried[1], decay}, [&](ValueRange values) {
+          return b.mul(values[0], values[1]);
+        });
+        Value newSums = b.generic(
+            {{pt, matrix}}, {{decayed, lanes}}, [&](ValueRange values) {
+              return SmallVector<Value>{b.sumStep(values[1], values[0])};
+            })[0];
+        Value scaled = b.generic(
+            {{decay, lanes}}, {{carried[2], matrix}}, [&](ValueRange values) {
+              return SmallVector<Value>{b.mul(values[1], values[0])};
+            })[0];
+        Value newOt = b.contract(v, {2, 0}, pt, {2, 1}, scaled);
+        return SmallVector<Value>{newMaxima, newSums, newOt};
+      });
 
-  Value normalized = b.generic(
-      {{results[2], matrix}, {results[1], lanes}},
-      {{b.empty({width, size}), matrix}}, [&](ValueRange values) {
-        return SmallVector<Value>{b.div(values[0], values[1])};
-      })[0];
+  Value normalized =
+      b.generic({{results[2], matrix}, {results[1], lanes}},
+                {{b.empty({width, size}), matrix}}, [&](ValueRange values) {
+                  return SmallVector<Value>{b.div(values[0], values[1])};
+                })[0];
   b.storeHead(b.transpose(normalized), {b.other(1)}, row, head);
-  Value lse = b.generic(
-      {{results[0], line}, {results[1], line}}, {{b.empty(size), line}},
-      [&](ValueRange values) {
-        Value log = math::LogOp::create(b, values[1]);
-        return SmallVector<Value>{b.add(values[0], log)};
-      })[0];
+  Value lse = b.generic({{results[0], line}, {results[1], line}},
+                        {{b.empty(size), line}}, [&](ValueRange values) {
+                          Value log = math::LogOp::create(b, values[1]);
+                          return SmallVector<Value>{b.add(values[0], log)};
+                        })[0];
   b.store(b.reshape(lse, {size, 1}), b.other(2), {row, head});
   return b.getKernel();
 }

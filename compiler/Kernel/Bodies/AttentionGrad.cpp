@@ -30,9 +30,8 @@ kern::FuncOp kernels::buildAttentionDelta(OpBuilder &builder, Location loc,
     Value column = b.mul(head, b.index(width));
     Value gradient = b.load(b.argument(0), {b.item(), column}, width);
     Value o = b.load(b.argument(1), {b.item(), column}, width);
-    Value delta = b.sum({gradient, o}, shape.element, [&](ValueRange v) {
-      return b.mul(v[0], v[1]);
-    });
+    Value delta = b.sum({gradient, o}, shape.element,
+                        [&](ValueRange v) { return b.mul(v[0], v[1]); });
     b.storeScalar(delta, b.argument(2), {b.item(), head});
   });
   return b.getKernel();
@@ -75,13 +74,12 @@ static ScoreGradients emitScoreGradients(AttentionBody &b, Lanes lanes,
        {first, query}},
       {{b.empty({size, size}), matrix}, {b.empty({size, size}), matrix}},
       [&](ValueRange v) {
-        Value i = b.toI32(
-            b.add(queries, linalg::IndexOp::create(b, queryDim)));
-        Value j = b.toI32(
-            b.add(keys, linalg::IndexOp::create(b, 1 - queryDim)));
-        Value isVisible = arith::AndIOp::create(
-            b, b.compare(CmpIPredicate::sle, j, i),
-            b.compare(CmpIPredicate::sge, j, v[4]));
+        Value i = b.toI32(b.add(queries, linalg::IndexOp::create(b, queryDim)));
+        Value j =
+            b.toI32(b.add(keys, linalg::IndexOp::create(b, 1 - queryDim)));
+        Value isVisible =
+            arith::AndIOp::create(b, b.compare(CmpIPredicate::sle, j, i),
+                                  b.compare(CmpIPredicate::sge, j, v[4]));
         Value p = b.select(isVisible, b.exp(b.sub(v[0], v[2])), b.real(0));
         return SmallVector<Value>{p, b.mul(p, b.sub(v[1], v[3]))};
       });
@@ -89,9 +87,8 @@ static ScoreGradients emitScoreGradients(AttentionBody &b, Lanes lanes,
 }
 
 static Value emitScaled(AttentionBody &b, Value tile) {
-  return b.map(tile, [&](ValueRange v) {
-    return b.mul(v[0], b.real(b.shape.scale));
-  });
+  return b.map(
+      tile, [&](ValueRange v) { return b.mul(v[0], b.real(b.shape.scale)); });
 }
 
 kern::FuncOp kernels::buildAttentionGradQ(OpBuilder &builder, Location loc,
@@ -123,8 +120,7 @@ kern::FuncOp kernels::buildAttentionGradQ(OpBuilder &builder, Location loc,
     Value dst = emitScoreGradients(b, Lanes::Queries, st, dpt, lse, delta,
                                    first, row, keys)
                     .ds;
-    return SmallVector<Value>{
-        b.contract(k, {2, 0}, dst, {2, 1}, carried[0])};
+    return SmallVector<Value>{b.contract(k, {2, 0}, dst, {2, 1}, carried[0])};
   })[0];
   HeadColumns dq = {b.other(4), shape.packed ? b.packedBegin(0) : 0};
   b.storeHead(b.transpose(emitScaled(b, dqt)), dq, row, head);
@@ -151,8 +147,7 @@ static Value emitQueryEnd(AttentionBody &b, Value segments, Value keys,
         b.setInsertionPointToStart(sees.thenBlock());
         Value first = b.toIndex(b.loadScalar(segments, query));
         if (b.shape.window)
-          first = b.maxIndex(
-              first, b.sub(query, b.index(*b.shape.window - 1)));
+          first = b.maxIndex(first, b.sub(query, b.index(*b.shape.window - 1)));
         Value isVisible = b.compare(CmpIPredicate::sle, first, lastKey);
         scf::YieldOp::create(b, isVisible);
         b.setInsertionPointToStart(sees.elseBlock());
@@ -187,29 +182,28 @@ kern::FuncOp kernels::buildAttentionGradKV(OpBuilder &builder, Location loc,
   Value kt = emitScaled(b, b.transpose(b.loadHead(b.key(), keys, keyHead)));
   Value vt = b.transpose(b.loadHead(b.value(), keys, keyHead));
   Value firstHead = b.mul(keyHead, b.index(group));
+  // One loop over the tiles of all heads of the group, head by head.
+  Value tiles = b.quotient(b.sub(end, keys), size);
   Value zero = b.fill({width, size}, b.real(0));
-  auto overQueries = [&](Value head, Value row, ValueRange carried) {
-    Value q = b.loadHead(b.query(), row, head);
-    Value gradient = b.loadHead({b.other(0)}, row, head);
-    Value scoreZero = b.fill({size, size}, b.real(0));
-    Value s = b.contract(q, {0, 2}, kt, {2, 1}, scoreZero);
-    Value dp = b.contract(gradient, {0, 2}, vt, {2, 1}, scoreZero);
-    ScoreGradients tile = emitScoreGradients(
-        b, Lanes::Keys, s, dp, b.loadColumn(b.other(1), row, head),
-        b.loadColumn(b.other(2), row, head), b.firstVisible(segments, row),
-        row, keys);
-    return SmallVector<Value>{
-        b.contract(q, {2, 0}, tile.ds, {2, 1}, carried[0]),
-        b.contract(gradient, {2, 0}, tile.p, {2, 1}, carried[1])};
-  };
-  auto sums = b.loop(
-      firstHead, b.add(firstHead, b.index(group)), 1, {zero, zero},
-      [&](Value head, ValueRange ofHeads) {
-        return b.loop(keys, end, size, ofHeads,
-                      [&](Value row, ValueRange carried) {
-                        return overQueries(head, row, carried);
-                      });
-      });
+  auto sums =
+      b.loop(b.index(0), b.mul(tiles, b.index(group)), 1, {zero, zero},
+             [&](Value n, ValueRange carried) {
+               Value head = b.add(firstHead, b.quotient(n, tiles));
+               Value row =
+                   b.add(keys, b.mul(b.remainder(n, tiles), b.index(size)));
+               Value q = b.loadHead(b.query(), row, head);
+               Value gradient = b.loadHead({b.other(0)}, row, head);
+               Value scoreZero = b.fill({size, size}, b.real(0));
+               Value s = b.contract(q, {0, 2}, kt, {2, 1}, scoreZero);
+               Value dp = b.contract(gradient, {0, 2}, vt, {2, 1}, scoreZero);
+               ScoreGradients tile = emitScoreGradients(
+                   b, Lanes::Keys, s, dp, b.loadColumn(b.other(1), row, head),
+                   b.loadColumn(b.other(2), row, head),
+                   b.firstVisible(segments, row), row, keys);
+               return SmallVector<Value>{
+                   b.contract(q, {2, 0}, tile.ds, {2, 1}, carried[0]),
+                   b.contract(gradient, {2, 0}, tile.p, {2, 1}, carried[1])};
+             });
   HeadColumns dk = {b.other(4), shape.packed ? b.packedBegin(1) : 0};
   HeadColumns dv = {b.other(shape.packed ? 4 : 5),
                     shape.packed ? b.packedBegin(2) : 0};

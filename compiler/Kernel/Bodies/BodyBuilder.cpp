@@ -110,16 +110,12 @@ Value BodyBuilder::maxStep(Value max, Value term) {
                                    FastMathFlags::nsz | FastMathFlags::reassoc);
 }
 
-Value BodyBuilder::quotient(Value a, int64_t b) {
-  return arith::DivUIOp::create(*this, a, index(b));
+Value BodyBuilder::quotient(Value a, Value b) {
+  return arith::DivUIOp::create(*this, a, b);
 }
 
-Value BodyBuilder::remainder(Value a, int64_t b) {
-  return arith::RemUIOp::create(*this, a, index(b));
-}
-
-Value BodyBuilder::minIndex(Value a, Value b) {
-  return arith::MinSIOp::create(*this, a, b);
+Value BodyBuilder::remainder(Value a, Value b) {
+  return arith::RemUIOp::create(*this, a, b);
 }
 
 Value BodyBuilder::maxIndex(Value a, Value b) {
@@ -287,8 +283,7 @@ Value BodyBuilder::sum(ValueRange tiles, Type type,
     inputs.push_back({tile, dims({0}, 1)});
   Value start = fill({}, constant(type, 0));
   Value total = generic(inputs, {{start, dims({}, 1)}}, [&](ValueRange values) {
-    return SmallVector<Value>{
-        sumStep(values.back(), term(values.drop_back()))};
+    return SmallVector<Value>{sumStep(values.back(), term(values.drop_back()))};
   })[0];
   return extract(total);
 }
@@ -296,12 +291,11 @@ Value BodyBuilder::sum(ValueRange tiles, Type type,
 Value BodyBuilder::max(Value tile, double start,
                        llvm::function_ref<Value(Value)> term) {
   Value lowest = fill({}, constant(typeOf(tile).getElementType(), start));
-  Value largest = generic({{tile, dims({0}, 1)}}, {{lowest, dims({}, 1)}},
-                          [&](ValueRange values) {
-                            Value value = term ? term(values[0]) : values[0];
-                            return SmallVector<Value>{
-                                maxStep(values[1], value)};
-                          })[0];
+  Value largest = generic(
+      {{tile, dims({0}, 1)}}, {{lowest, dims({}, 1)}}, [&](ValueRange values) {
+        Value value = term ? term(values[0]) : values[0];
+        return SmallVector<Value>{maxStep(values[1], value)};
+      })[0];
   return extract(largest);
 }
 
@@ -330,29 +324,42 @@ SmallVector<Value> BodyBuilder::loop(Value begin, Value end, int64_t step,
   auto op = scf::ForOp::create(*this, begin, end, index(step), carried);
   InsertionGuard guard(*this);
   setInsertionPointToStart(op.getBody());
-  scf::YieldOp::create(*this,
-                       body(op.getInductionVar(), op.getRegionIterArgs()));
+  SmallVector<Value> next = body(op.getInductionVar(), op.getRegionIterArgs());
+  if (!carried.empty()) // otherwise the terminator is there already
+    scf::YieldOp::create(*this, next);
   return SmallVector<Value>(op.getResults());
 }
 
 void BodyBuilder::loop(Value begin, Value end, int64_t step,
                        llvm::function_ref<void(Value)> body) {
-  auto op = scf::ForOp::create(*this, begin, end, index(step));
-  InsertionGuard guard(*this);
-  setInsertionPointToStart(op.getBody());
-  body(op.getInductionVar());
+  loop(begin, end, step, {}, [&](Value index, ValueRange) {
+    body(index);
+    return SmallVector<Value>();
+  });
+}
+
+SmallVector<Value> BodyBuilder::tiles(int64_t count, int64_t size,
+                                      ValueRange carried, TileBody body) {
+  SmallVector<Value> values(carried);
+  int64_t whole = count - count % size;
+  if (whole == size)
+    values = body(index(0), size, values);
+  else if (whole)
+    values = loop(index(0), index(whole), size, values,
+                  [&](Value begin, ValueRange carried) {
+                    return body(begin, size, carried);
+                  });
+  if (whole != count)
+    values = body(index(whole), count - whole, values);
+  return values;
 }
 
 void BodyBuilder::tiles(int64_t count, int64_t size,
                         llvm::function_ref<void(Value, int64_t)> body) {
-  int64_t whole = count - count % size;
-  if (whole == size)
-    body(index(0), size);
-  else if (whole)
-    loop(index(0), index(whole), size,
-         [&](Value begin) { body(begin, size); });
-  if (whole != count)
-    body(index(whole), count - whole);
+  tiles(count, size, {}, [&](Value begin, int64_t size, ValueRange) {
+    body(begin, size);
+    return SmallVector<Value>();
+  });
 }
 
 void BodyBuilder::branch(Value condition, llvm::function_ref<void()> then,

@@ -64,9 +64,10 @@ public:
   Value sumStep(Value sum, Value term);
   Value maxStep(Value max, Value term);
   /// Quotient and remainder of indices, not negative.
-  Value quotient(Value a, int64_t b);
-  Value remainder(Value a, int64_t b);
-  Value minIndex(Value a, Value b);
+  Value quotient(Value a, Value b);
+  Value quotient(Value a, int64_t b) { return quotient(a, index(b)); }
+  Value remainder(Value a, Value b);
+  Value remainder(Value a, int64_t b) { return remainder(a, index(b)); }
   Value maxIndex(Value a, Value b);
   Value compare(arith::CmpFPredicate predicate, Value a, Value b);
   Value compare(arith::CmpIPredicate predicate, Value a, Value b);
@@ -127,6 +128,10 @@ public:
   /// Cuts [0, count) into tiles of `size` and a shorter last one.
   void tiles(int64_t count, int64_t size,
              llvm::function_ref<void(Value begin, int64_t size)> body);
+  using TileBody = llvm::function_ref<SmallVector<Value>(
+      Value begin, int64_t size, ValueRange carried)>;
+  SmallVector<Value> tiles(int64_t count, int64_t size, ValueRange carried,
+                           TileBody body);
   void branch(Value condition, llvm::function_ref<void()> then,
               llvm::function_ref<void()> otherwise);
 

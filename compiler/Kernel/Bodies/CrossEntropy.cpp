@@ -7,16 +7,17 @@ using namespace fsdpq;
 using namespace fsdpq::kernels;
 using arith::CmpIPredicate;
 
-/// The largest logit and the sum of exp(logit - largest).
-static std::pair<Value, Value> emitSoftmaxSums(BodyBuilder &b, Value logits,
-                                               Type element) {
-  // Below every finite number of either type, and no infinity, which would make
-  // differences NaN.
-  Value largest = b.max(logits, -3.0e38);
-  Value sum = b.sum(logits, element, [&](ValueRange v) {
-    return b.exp(b.sub(v[0], largest));
-  });
-  return {largest, sum};
+/// Logits that are worked on while they are in the first-level cache.
+static constexpr int64_t logitTile = 2048;
+
+/// Below every number a logit can be, and no infinity, which would make
+/// differences NaN.
+static constexpr double lowest = -3.0e38;
+
+/// sum(exp(logits - largest))
+static Value sumTile(BodyBuilder &b, Value logits, Value largest) {
+  return b.sum(logits, largest.getType(),
+               [&](ValueRange v) { return b.exp(b.sub(v[0], largest)); });
 }
 
 static Value isIgnored(BodyBuilder &b, Value target) {
@@ -32,13 +33,22 @@ kern::FuncOp kernels::buildCrossEntropy(OpBuilder &builder, Location loc,
                 element);
   Value row = b.item();
   Value target = b.loadScalar(b.argument(1), row);
-  Value logits = b.load(b.argument(0), row, vocabulary);
-  auto [largest, sum] = emitSoftmaxSums(b, logits, element);
-  Value lse = b.add(Value(math::LogOp::create(b, sum)), largest);
+  // Sums are rescaled when a tile has a larger logit: one pass over memory.
+  auto sums =
+      b.tiles(vocabulary, logitTile, {b.real(lowest), b.real(0)},
+              [&](Value begin, int64_t size, ValueRange carried) {
+                Value logits = b.load(b.argument(0), {row, begin}, size);
+                Value largest = b.maxStep(carried[0], b.max(logits, lowest));
+                Value decay = b.exp(b.sub(carried[0], largest));
+                Value sum = b.add(b.mul(carried[1], decay),
+                                  sumTile(b, logits, largest));
+                return SmallVector<Value>{largest, sum};
+              });
+  Value lse = b.add(Value(math::LogOp::create(b, sums[1])), sums[0]);
   Value column = b.maxIndex(b.toIndex(target), b.index(0));
   Value loss = b.sub(lse, b.loadScalar(b.argument(0), {row, column}));
-  b.storeScalar(b.select(isIgnored(b, target), b.real(0), loss),
-                b.argument(2), row);
+  b.storeScalar(b.select(isIgnored(b, target), b.real(0), loss), b.argument(2),
+                row);
   b.storeScalar(lse, b.argument(3), row);
   return b.getKernel();
 }
@@ -79,8 +89,7 @@ kern::FuncOp kernels::buildCrossEntropyGrad(OpBuilder &builder, Location loc,
 }
 
 kern::FuncOp kernels::buildFusedCrossEntropy(OpBuilder &builder, Location loc,
-                                             int64_t vocabulary,
-                                             Type element) {
+                                             int64_t vocabulary, Type element) {
   BodyBuilder b(builder, loc,
                 "fused_cross_entropy_" + Twine(vocabulary) + "_" +
                     nameOf(element),
@@ -97,16 +106,30 @@ kern::FuncOp kernels::buildFusedCrossEntropy(OpBuilder &builder, Location loc,
       },
       [&] {
         Value weight = b.toElement(b.argument(3));
-        Value logits = b.load(memref, row, vocabulary);
-        auto [largest, sum] = emitSoftmaxSums(b, logits, element);
-        Value log = math::LogOp::create(b, sum);
+        Value largest = b.max(b.load(memref, row, vocabulary), lowest);
         Value chosen = b.loadScalar(memref, {row, b.toIndex(target)});
+        // The exponentials take the logits' place: they are computed once.
+        Value sum =
+            b.tiles(vocabulary, logitTile, b.real(0),
+                    [&](Value begin, int64_t size, ValueRange carried) {
+                      Value logits = b.load(memref, {row, begin}, size);
+                      b.store(b.map(logits,
+                                    [&](ValueRange v) {
+                                      return b.exp(b.sub(v[0], largest));
+                                    }),
+                              memref, {row, begin});
+                      Value powers = b.load(memref, {row, begin}, size);
+                      Value part = b.sum(powers, element,
+                                         [](ValueRange v) { return v[0]; });
+                      return SmallVector<Value>{b.add(carried[0], part)};
+                    })[0];
+        Value log = math::LogOp::create(b, sum);
         b.storeScalar(b.sub(b.add(log, largest), chosen), b.argument(2), row);
         Value factor = b.div(weight, sum);
-        Value gradient = b.map(logits, [&, top = largest](ValueRange v) {
-          return b.mul(b.exp(b.sub(v[0], top)), factor);
-        });
-        b.store(gradient, memref, row);
+        Value powers = b.load(memref, row, vocabulary);
+        b.store(
+            b.map(powers, [&](ValueRange v) { return b.mul(v[0], factor); }),
+            memref, row);
         emitTargetGradient(b, memref, row, target, weight);
       });
   return b.getKernel();

@@ -21,13 +21,12 @@ static Value emitPairs(BodyBuilder &b, Value codes, Value begin, int64_t bytes,
   Value packed = b.load(codes, begin, bytes);
   Value values = b.generic(
       {{packed, b.dims({0}, 2)}},
-      {{b.empty({bytes, 2}, element), b.dims({0, 1}, 2)}},
-      [&](ValueRange v) {
+      {{b.empty({bytes, 2}, element), b.dims({0, 1}, 2)}}, [&](ValueRange v) {
         // The first code of a byte is in the high nibble.
         Value pair = arith::ExtUIOp::create(b, b.getI32Type(), v[0]);
         Value isSecond =
-            b.compare(CmpIPredicate::ne,
-                      Value(linalg::IndexOp::create(b, 1)), b.index(0));
+            b.compare(CmpIPredicate::ne, Value(linalg::IndexOp::create(b, 1)),
+                      b.index(0));
         Value high = arith::ShRUIOp::create(b, pair, b.i32(4));
         Value low = arith::AndIOp::create(b, pair, b.i32(15));
         Value code = b.select(isSecond, low, high);
@@ -49,8 +48,8 @@ kern::FuncOp kernels::buildDequantize(OpBuilder &builder, Location loc,
   types.push_back(arrayOf(element, elements));
   BodyBuilder b(builder, loc,
                 Twine(format.isNF4 ? "dequantize_nf4_" : "dequantize_fp4_") +
-                    Twine(format.block) + "_" + Twine(format.nested) + "_" +
-                    Twine(elements) + "_" + nameOf(element),
+                    "b" + Twine(format.block) + "_" + Twine(format.nested) +
+                    "_n" + Twine(elements) + "_" + nameOf(element),
                 types, element);
   b.flags = arith::FastMathFlags::none; // roundings are part of the format
   Value codes = b.argument(0), y = b.argument(types.size() - 1);
@@ -73,16 +72,16 @@ kern::FuncOp kernels::buildDequantize(OpBuilder &builder, Location loc,
               first);
     if (count % 2 == 0)
       return;
-    Value last =
-        emitPairs(b, codes, b.add(byte, b.index(count / 2)), 1, scale,
-                  codebook, element);
+    Value last = emitPairs(b, codes, b.add(byte, b.index(count / 2)), 1, scale,
+                           codebook, element);
     b.storeScalar(b.extract(last, b.index(0)), y,
                   b.add(first, b.index(count - 1)));
   };
   int64_t whole = elements / format.block, rest = elements % format.block;
   if (whole && rest)
-    b.branch(b.compare(CmpIPredicate::ult, block, b.index(whole)),
-             [&] { emitBlock(format.block); }, [&] { emitBlock(rest); });
+    b.branch(
+        b.compare(CmpIPredicate::ult, block, b.index(whole)),
+        [&] { emitBlock(format.block); }, [&] { emitBlock(rest); });
   else
     emitBlock(whole ? format.block : rest);
   return b.getKernel();

@@ -62,23 +62,20 @@ kern::FuncOp kernels::buildSiluGrad(OpBuilder &builder, Location loc,
 
 kern::FuncOp kernels::buildAdd(OpBuilder &builder, Location loc,
                                int64_t columns, Type element) {
-  return buildRowMap(builder, loc, "add", 2, columns, element,
-                     [](BodyBuilder &b, ValueRange v) {
-                       return b.add(v[0], v[1]);
-                     });
+  return buildRowMap(
+      builder, loc, "add", 2, columns, element,
+      [](BodyBuilder &b, ValueRange v) { return b.add(v[0], v[1]); });
 }
 
 kern::FuncOp kernels::buildMul(OpBuilder &builder, Location loc,
                                int64_t columns, Type element) {
-  return buildRowMap(builder, loc, "mul", 2, columns, element,
-                     [](BodyBuilder &b, ValueRange v) {
-                       return b.mul(v[0], v[1]);
-                     });
+  return buildRowMap(
+      builder, loc, "mul", 2, columns, element,
+      [](BodyBuilder &b, ValueRange v) { return b.mul(v[0], v[1]); });
 }
 
 kern::FuncOp kernels::buildScale(OpBuilder &builder, Location loc,
-                                 int64_t columns, double factor,
-                                 Type element) {
+                                 int64_t columns, double factor, Type element) {
   return buildRowMap(builder, loc, "scale", 1, columns, element,
                      [=](BodyBuilder &b, ValueRange v) {
                        return b.mul(v[0], b.real(factor));
@@ -100,9 +97,8 @@ kern::FuncOp kernels::buildGatedSilu(OpBuilder &builder, Location loc,
                 types, element);
   Value row = b.item();
   Value gate = b.load(b.argument(0), row, columns);
-  Value up = packed
-                 ? b.load(b.argument(0), {row, b.index(columns)}, columns)
-                 : b.load(b.argument(1), row, columns);
+  Value up = packed ? b.load(b.argument(0), {row, b.index(columns)}, columns)
+                    : b.load(b.argument(1), row, columns);
   Value y = b.map({gate, up}, [&](ValueRange v) {
     return b.mul(b.div(v[0], inverseSigmoid(b, v[0])), v[1]);
   });
@@ -130,8 +126,8 @@ kern::FuncOp kernels::buildGatedSiluGrad(OpBuilder &builder, Location loc,
     Value dy = b.load(b.argument(0), {row, begin}, size);
     Value gate = b.load(b.argument(1), {row, begin}, size);
     Value up = b.load(b.argument(packed ? 1 : 2), {row, upBegin}, size);
-    auto results = b.mapAll(
-        {dy, gate, up}, {element, element}, [&](ValueRange v) {
+    auto results =
+        b.mapAll({dy, gate, up}, {element, element}, [&](ValueRange v) {
           Value s = sigmoid(b, v[1]);
           Value dGate = b.mul(b.mul(v[0], v[2]), siluDerivative(b, v[1], s));
           return SmallVector<Value>{dGate, b.mul(v[0], b.mul(v[1], s))};

@@ -44,19 +44,18 @@ kern::FuncOp kernels::buildMatmul(OpBuilder &builder, Location loc,
                        })[0];
     } else {
       // One row of the right matrix after the other.
-      Value count =
-          shape.transA ? b.toIndex(b.argument(3)) : b.index(shape.k);
-      sums = b.loop(b.index(0), count, 1, sums, [&](Value k,
-                                                    ValueRange carried) {
-        Value factor = shape.transA ? b.loadScalar(a, {k, row})
-                                    : b.loadScalar(a, {row, k});
-        Value tile = b.load(right, {k, column}, size);
-        return b.generic({{tile, line}}, {{carried[0], line}},
-                         [&](ValueRange v) {
-                           Value product = b.mul(v[0], factor);
-                           return SmallVector<Value>{b.add(v[1], product)};
-                         });
-      })[0];
+      Value count = shape.transA ? b.toIndex(b.argument(3)) : b.index(shape.k);
+      sums =
+          b.loop(b.index(0), count, 1, sums, [&](Value k, ValueRange carried) {
+            Value factor = shape.transA ? b.loadScalar(a, {k, row})
+                                        : b.loadScalar(a, {row, k});
+            Value tile = b.load(right, {k, column}, size);
+            return b.generic({{tile, line}}, {{carried[0], line}},
+                             [&](ValueRange v) {
+                               Value product = b.mul(v[0], factor);
+                               return SmallVector<Value>{b.add(v[1], product)};
+                             });
+          })[0];
     }
     SmallVector<Value> inputs = {sums};
     if (shape.beta != 0)

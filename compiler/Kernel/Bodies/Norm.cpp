@@ -27,9 +27,9 @@ kern::FuncOp kernels::buildRmsNorm(OpBuilder &builder, Location loc,
   if (addResidual) {
     Value residual = b.load(b.argument(1), row, columns);
     Value sums = b.argument(next++);
-    b.store(b.map({x, residual},
-                  [&](ValueRange v) { return b.add(v[0], v[1]); }),
-            sums, row);
+    b.store(
+        b.map({x, residual}, [&](ValueRange v) { return b.add(v[0], v[1]); }),
+        sums, row);
     // Read again from where it is now, so that it needs no other place.
     x = b.load(sums, row, columns);
   }

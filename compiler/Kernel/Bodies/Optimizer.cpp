@@ -14,9 +14,9 @@ using namespace fsdpq::kernels;
 
 kern::FuncOp kernels::buildSumSquares(OpBuilder &builder, Location loc,
                                       int64_t elements, Type element) {
-  BodyBuilder b(builder, loc,
-                "sum_squares_" + Twine(elements) + "_" + nameOf(element),
-                {arrayOf(element, elements), rowsOf(element)}, element);
+  BodyBuilder b(
+      builder, loc, "sum_squares_" + Twine(elements) + "_" + nameOf(element),
+      {arrayOf(element, elements), rowsOf(builder.getF64Type())}, element);
   int64_t size = flatItemSize(elements);
   Type f64 = b.getF64Type();
   Value g = b.load(b.argument(0), b.mul(b.item(), b.index(size)), size);
@@ -24,20 +24,20 @@ kern::FuncOp kernels::buildSumSquares(OpBuilder &builder, Location loc,
     Value wide = b.toFloat(v[0], f64);
     return b.mul(wide, wide);
   });
-  b.storeScalar(b.toElement(sum), b.argument(1), b.item());
+  b.storeScalar(sum, b.argument(1), b.item());
   return b.getKernel();
 }
 
 kern::FuncOp kernels::buildNorm(OpBuilder &builder, Location loc,
                                 int64_t partials, Type element) {
   BodyBuilder b(builder, loc, "norm_" + Twine(partials) + "_" + nameOf(element),
-                {arrayOf(element, partials), arrayOf(element, 1)}, element);
+                {arrayOf(builder.getF64Type(), partials), arrayOf(element, 1)},
+                element);
   Type f64 = b.getF64Type();
   Value sum = b.loop(b.index(0), b.index(partials), 1, b.constant(f64, 0),
                      [&](Value i, ValueRange carried) {
                        Value partial = b.loadScalar(b.argument(0), i);
-                       return SmallVector<Value>{
-                           b.add(carried[0], b.toFloat(partial, f64))};
+                       return SmallVector<Value>{b.add(carried[0], partial)};
                      })[0];
   Value norm = math::SqrtOp::create(b, sum);
   b.storeScalar(b.toElement(norm), b.argument(1), b.index(0));
@@ -119,9 +119,8 @@ SmallVector<Value> OptimizerBody::emitAdadelta(ValueRange values) {
   double rho = option("rho");
   Value eps = real(option("epsilon"));
   squares = add(mul(squares, real(rho)), mul(mul(g, g), real(1 - rho)));
-  Value delta = mul(div(squareRoot(add(moved, eps)),
-                        squareRoot(add(squares, eps))),
-                    g);
+  Value delta =
+      mul(div(squareRoot(add(moved, eps)), squareRoot(add(squares, eps))), g);
   moved = add(mul(moved, real(rho)), mul(mul(delta, delta), real(1 - rho)));
   p = sub(p, mul(rate, delta));
   return {p, squares, moved};

@@ -36,8 +36,7 @@ static Value emitRank(BodyBuilder &b, Value x, const Thresholds &thresholds) {
   Value rank = b.i32(0);
   for (int64_t step = count / 2; step > 0; step /= 2) {
     Value probe = b.add(rank, b.i32(step - 1));
-    Value threshold =
-        kern::LookupOp::create(b, b.getF32Type(), probe, table);
+    Value threshold = kern::LookupOp::create(b, b.getF32Type(), probe, table);
     Value isAbove = b.compare(CmpFPredicate::OGT, x, threshold);
     rank = b.select(isAbove, b.add(rank, b.i32(step)), rank);
   }
@@ -59,8 +58,9 @@ static void emitBlocks(BodyBuilder &b, Value block, int64_t elements,
                        llvm::function_ref<void(int64_t)> emitBlock) {
   int64_t whole = elements / size, rest = elements % size;
   if (whole && rest)
-    b.branch(b.compare(CmpIPredicate::ult, block, b.index(whole)),
-             [&] { emitBlock(size); }, [&] { emitBlock(rest); });
+    b.branch(
+        b.compare(CmpIPredicate::ult, block, b.index(whole)),
+        [&] { emitBlock(size); }, [&] { emitBlock(rest); });
   else
     emitBlock(whole ? size : rest);
 }
@@ -68,29 +68,28 @@ static void emitBlocks(BodyBuilder &b, Value block, int64_t elements,
 /// Two codes a byte, the first in the high nibble.
 static Value emitPacked(BodyBuilder &b, Value codes, int64_t bytes) {
   auto strided = [&](int64_t offset) {
-    return AffineMap::get(1, 0, getAffineDimExpr(0, b.getContext()) * 2 + offset,
-                          b.getContext());
+    return AffineMap::get(
+        1, 0, getAffineDimExpr(0, b.getContext()) * 2 + offset, b.getContext());
   };
-  return b.generic({{codes, strided(0)}, {codes, strided(1)}},
-                   {{b.empty(bytes, b.getI8Type()), b.dims({0}, 1)}},
-                   [&](ValueRange v) {
-                     Value shifted = arith::ShLIOp::create(
-                         b, v[0],
-                         arith::ConstantOp::create(b, b.getI8IntegerAttr(4)));
-                     Value pair = arith::OrIOp::create(b, shifted, v[1]);
-                     return SmallVector<Value>{pair};
-                   })[0];
+  return b.generic(
+      {{codes, strided(0)}, {codes, strided(1)}},
+      {{b.empty(bytes, b.getI8Type()), b.dims({0}, 1)}}, [&](ValueRange v) {
+        Value shifted = arith::ShLIOp::create(
+            b, v[0], arith::ConstantOp::create(b, b.getI8IntegerAttr(4)));
+        Value pair = arith::OrIOp::create(b, shifted, v[1]);
+        return SmallVector<Value>{pair};
+      })[0];
 }
 
 kern::FuncOp kernels::buildQuantize(OpBuilder &builder, Location loc,
                                     qt::BlockFormat format, int64_t elements) {
   Type f32 = builder.getF32Type(), i8 = builder.getI8Type();
-  BodyBuilder b(builder, loc,
-                Twine(format.isNF4 ? "quantize_nf4_" : "quantize_fp4_") +
-                    Twine(format.block) + "_" + Twine(elements),
-                {arrayOf(f32, elements), arrayOf(i8, (elements + 1) / 2),
-                 rowsOf(f32)},
-                f32);
+  BodyBuilder b(
+      builder, loc,
+      Twine(format.isNF4 ? "quantize_nf4_" : "quantize_fp4_") + "b" +
+          Twine(format.block) + "_n" + Twine(elements),
+      {arrayOf(f32, elements), arrayOf(i8, (elements + 1) / 2), rowsOf(f32)},
+      f32);
   b.flags = arith::FastMathFlags::none;
   qt::Quantizer quantizer = qt::getQuantizer(format.isNF4);
   Thresholds thresholds(quantizer.thresholds);
@@ -119,7 +118,8 @@ kern::FuncOp kernels::buildQuantize(OpBuilder &builder, Location loc,
     if (count == format.block)
       reciprocal = b.div(b.constant(f32, 1), absmax);
     Value codes = b.mapAll(x, i8, [&](ValueRange v) {
-      return SmallVector<Value>{toCode(emitScaled(b, v[0], absmax, reciprocal))};
+      return SmallVector<Value>{
+          toCode(emitScaled(b, v[0], absmax, reciprocal))};
     })[0];
     if (int64_t pairs = count / 2)
       b.store(emitPacked(b, codes, pairs), b.argument(1), byte);
@@ -137,11 +137,11 @@ kern::FuncOp kernels::buildQuantize(OpBuilder &builder, Location loc,
 kern::FuncOp kernels::buildScaleMean(OpBuilder &builder, Location loc,
                                      int64_t blocks) {
   Type f32 = builder.getF32Type(), f64 = builder.getF64Type();
-  BodyBuilder b(builder, loc, "scale_mean_" + Twine(blocks),
+  BodyBuilder b(builder, loc, "scale_mean_n" + Twine(blocks),
                 {arrayOf(f32, blocks), arrayOf(f32, 1)}, f32);
   Value absmax = b.load(b.argument(0), {}, blocks);
-  Value sum = b.sum(absmax, f64,
-                    [&](ValueRange v) { return b.toFloat(v[0], f64); });
+  Value sum =
+      b.sum(absmax, f64, [&](ValueRange v) { return b.toFloat(v[0], f64); });
   Value mean = b.div(sum, b.constant(f64, blocks));
   b.storeScalar(b.toFloat(mean, f32), b.argument(1), b.index(0));
   return b.getKernel();
@@ -151,28 +151,27 @@ kern::FuncOp kernels::buildQuantizeScales(OpBuilder &builder, Location loc,
                                           qt::BlockFormat format,
                                           int64_t blocks) {
   Type f32 = builder.getF32Type(), i8 = builder.getI8Type();
-  BodyBuilder b(builder, loc,
-                "quantize_scales_" + Twine(format.nested) + "_" + Twine(blocks),
-                {arrayOf(f32, blocks), arrayOf(f32, 1), arrayOf(i8, blocks),
-                 rowsOf(f32)},
-                f32);
+  BodyBuilder b(
+      builder, loc,
+      "quantize_scales_b" + Twine(format.nested) + "_n" + Twine(blocks),
+      {arrayOf(f32, blocks), arrayOf(f32, 1), arrayOf(i8, blocks), rowsOf(f32)},
+      f32);
   b.flags = arith::FastMathFlags::none;
   Thresholds thresholds(qt::getDynamicThresholds());
   Value offset = b.loadScalar(b.argument(1), b.index(0));
   Value first = b.mul(b.item(), b.index(format.nested));
   emitBlocks(b, b.item(), blocks, format.nested, [&](int64_t count) {
     Value scales = b.load(b.argument(0), first, count);
-    Value absmax = b.max(scales, 0, [&](Value v) {
-      return b.absolute(b.sub(v, offset));
-    });
+    Value absmax =
+        b.max(scales, 0, [&](Value v) { return b.absolute(b.sub(v, offset)); });
     b.storeScalar(absmax, b.argument(3), b.item());
     Value reciprocal;
     if (count == format.nested)
       reciprocal = b.div(b.constant(f32, 1), absmax);
     Value codes = b.mapAll(scales, i8, [&](ValueRange v) {
       Value centred = b.sub(v[0], offset);
-      Value rank = emitRank(
-          b, emitScaled(b, centred, absmax, reciprocal), thresholds);
+      Value rank =
+          emitRank(b, emitScaled(b, centred, absmax, reciprocal), thresholds);
       Value code = arith::TruncIOp::create(b, i8, rank);
       return SmallVector<Value>{code};
     })[0];

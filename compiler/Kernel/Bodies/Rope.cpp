@@ -10,18 +10,17 @@ kern::FuncOp kernels::buildRopeTable(OpBuilder &builder, Location loc,
                                      ArrayRef<double> frequencies,
                                      Type element) {
   int64_t half = frequencies.size();
-  BodyBuilder b(builder, loc,
-                "rope_table_" + Twine(2 * half) + "_" + nameOf(element),
-                {rowsOf(builder.getI32Type()), rowsOf(element, 2 * half)},
-                element);
+  BodyBuilder b(
+      builder, loc, "rope_table_" + Twine(2 * half) + "_" + nameOf(element),
+      {rowsOf(builder.getI32Type()), rowsOf(element, 2 * half)}, element);
   SmallVector<Attribute> values;
   for (double frequency : frequencies)
     values.push_back(b.getFloatAttr(element, frequency));
   Value frequency = arith::ConstantOp::create(
       b, DenseElementsAttr::get(RankedTensorType::get(half, element), values));
   Value row = b.item();
-  Value position = arith::SIToFPOp::create(
-      b, element, b.loadScalar(b.argument(0), row));
+  Value position =
+      arith::SIToFPOp::create(b, element, b.loadScalar(b.argument(0), row));
   // Two loops, so that each calls one function of libm.
   Value cosines = b.map(frequency, [&](ValueRange v) -> Value {
     return math::CosOp::create(b, b.mul(position, v[0]));
@@ -35,8 +34,8 @@ kern::FuncOp kernels::buildRopeTable(OpBuilder &builder, Location loc,
 }
 
 kern::FuncOp kernels::buildRope(OpBuilder &builder, Location loc,
-                                int64_t columns, int64_t headDim,
-                                int64_t heads, bool inverse, Type element) {
+                                int64_t columns, int64_t headDim, int64_t heads,
+                                bool inverse, Type element) {
   BodyBuilder b(builder, loc,
                 Twine(inverse ? "rope_inverse_" : "rope_") + Twine(columns) +
                     "_" + Twine(heads) + "x" + Twine(headDim) + "_" +

@@ -62,8 +62,7 @@ kern::FuncOp kernels::buildEmbeddingGrad(OpBuilder &builder, Location loc,
                 "embedding_grad_" + Twine(vocabulary) + "x" + Twine(columns) +
                     "_" + nameOf(element),
                 {rowsOf(element, columns), rowsOf(builder.getI32Type()),
-                 arrayOf(element, {vocabulary, columns}),
-                 builder.getI64Type()},
+                 arrayOf(element, {vocabulary, columns}), builder.getI64Type()},
                 element);
   int64_t size = columnTile(columns);
   Value column = b.mul(b.item(), b.index(size));

@@ -70,7 +70,7 @@ TEST(AdapterConfig, HostileFields) {
   };
   const Case cases[] = {
       {R"({"peft_type": "IA3"})", 5011, "IA3"},
-      {R"({"peft_type": null})", 1204, "peft_type"},
+      {R"({"peft_type": null})", 1205, "peft_type"},
       {R"({"r": 0})", 5010, "\"r\" is 0"},
       {R"({"r": 5000})", 5010, "1 to 4096"},
       {R"({"r": 8.5})", 1205, "r"},

@@ -86,10 +86,78 @@ TEST_F(Adapter, RoundTrip) {
   initialiseAdapters(executor, 1);
   setAll({1, -2, 0.1f, 4, 5e-20f, 6});
   const std::vector<float> before = all();
-  saveAdapter(executor, {.rank = 1, .alpha = 1}, folder.path());
+  saveAdapter(executor, AdapterConfig(), folder.path());
   setAll({0, 0, 0, 0, 0, 0});
   loadAdapter(executor, folder.path());
   EXPECT_EQ(all(), before);
+}
+
+namespace {
+
+/// Adds rank-4 adapters of a module of layers 0 to 2.
+void addAdapters(PlanBuilder &b, const std::string &module, int64_t in,
+                 int64_t out) {
+  auto addFactor = [&](const std::string &factor, std::vector<int64_t> shape,
+                       plan::Init init) {
+    const auto elements = static_cast<uint64_t>(shape[0] * shape[1]);
+    const std::string name = module + "." + factor;
+    auto component = std::make_unique<plan::ComponentT>();
+    component->name = "data";
+    component->dtype = "f32";
+    component->slice =
+        b.slice(name, b.arena(name, 3 * 4 * elements), 0, 4 * elements, 0,
+                static_cast<int64_t>(4 * elements));
+    component->elements = elements;
+    auto parameter = std::make_unique<plan::ParameterT>();
+    parameter->name = name;
+    parameter->hf = "base_model.model.model.layers.{layer}.self_attn." + name +
+                    ".weight";
+    parameter->layers = {0, 1, 2};
+    parameter->shape = std::move(shape);
+    parameter->scheme = "f32";
+    parameter->components.push_back(std::move(component));
+    parameter->trainable = true;
+    parameter->init = init;
+    parameter->fan_in = in;
+    parameter->load_function = parameter->gradient = -1;
+    b.plan.parameters.push_back(std::move(parameter));
+  };
+  addFactor("lora_A", {4, in}, plan::Init::KaimingUniform);
+  addFactor("lora_B", {out, 4}, plan::Init::Zeros);
+}
+
+} // namespace
+
+// A file that PEFT wrote comes out again with the same tensors.
+TEST(PeftAdapter, RoundTrip) {
+  const std::string original = FSDPQ_TEST_INPUTS "/train/peft/rslora_r4";
+  PlanBuilder b;
+  addAdapters(b, "o_proj", 64, 64);
+  addAdapters(b, "q_proj", 64, 64);
+  addAdapters(b, "v_proj", 64, 32);
+  FunctionDevice device;
+  Executor executor(b.load(), device);
+  loadAdapter(executor, original);
+  ScratchFolder folder;
+  const AdapterConfig config = readAdapterConfig(original);
+  saveAdapter(executor, config, folder.path());
+
+  const auto before = openSafetensors(original + "/adapter_model.safetensors");
+  const auto after = openSafetensors(folder.path(adapterWeightsFile));
+  ASSERT_EQ(after->names().size(), 18u);
+  ASSERT_EQ(before->names().size(), 18u);
+  for (const std::string &name : before->names()) {
+    const TensorInfo &was = *before->find(name), *is = after->find(name);
+    ASSERT_NE(is, nullptr) << name;
+    EXPECT_EQ(is->shape, was.shape) << name;
+    EXPECT_EQ(std::memcmp(after->raw(*is), before->raw(was), was.place.bytes),
+              0)
+        << name;
+  }
+  const AdapterConfig saved = readAdapterConfig(folder.path());
+  EXPECT_EQ(saved.rank, 4);
+  EXPECT_EQ(saved.scale(), config.scale());
+  EXPECT_THAT(saved.targets, ElementsAre("o_proj", "q_proj", "v_proj"));
 }
 
 TEST_F(Adapter, NamesWithDefault) {
@@ -129,7 +197,7 @@ TEST_F(Adapter, FailureLeavesTheOldAdapter) {
   std::filesystem::create_directory(folder.path(adapterWeightsFile));
   // The weights cannot take the name of a folder.
   EXPECT_EQ(errorId([&] {
-              saveAdapter(executor, {.rank = 1, .alpha = 1}, folder.path());
+              saveAdapter(executor, AdapterConfig(), folder.path());
             }),
             1301);
   EXPECT_EQ(readFile(folder.path(adapterConfigFile)), "old configuration");
@@ -142,7 +210,7 @@ TEST_F(Adapter, FailureLeavesTheOldAdapter) {
 
 TEST_F(Adapter, FolderThatIsNotThere) {
   EXPECT_EQ(errorId([&] {
-              saveAdapter(executor, {.rank = 1, .alpha = 1},
+              saveAdapter(executor, AdapterConfig(),
                           folder.path("nowhere"));
             }),
             1301);

@@ -188,7 +188,7 @@ constexpr OptionSpec options[] = {
     {.name = "entity", .help = "of W&B", .group = output,
      .optionClass = NotYet},
     {.name = "verbose", .kind = Bool, .byDefault = "false",
-     .help = "say more: the memory table, the compiler's remarks",
+     .help = "say more: what the memory holds",
      .group = output, .commands = everywhere},
 
     //===--- Generation -----------------------------------------------------//

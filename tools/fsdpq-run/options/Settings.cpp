@@ -79,7 +79,7 @@ private:
     settings.trainType = type == "full"   ? TrainType::Full
                          : type == "lora" ? TrainType::Lora
                                           : TrainType::Qlora;
-    if (!options.isGiven("precision"))
+    if (!options.isGiven("precision") && command & (Train | Plan))
       note("precision fp32 (the reference's default, bf16, is not there yet)");
     settings.planFile = textOrEmpty("plan");
     settings.savePlan = textOrEmpty("save_plan");

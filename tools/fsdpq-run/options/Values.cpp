@@ -164,20 +164,23 @@ std::string checkValue(const OptionSpec &option, const std::string &value) {
   return value;
 }
 
-/// Levenshtein's distance.
+/// How many letters were added, dropped, replaced or exchanged with the next
+/// (Damerau and Levenshtein; no letter is edited twice).
 static size_t editDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t(0));
+  std::vector<size_t> beforeLast, last(b.size() + 1), row(b.size() + 1);
+  std::iota(last.begin(), last.end(), size_t(0));
   for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
     row[0] = i + 1;
     for (size_t j = 0; j < b.size(); ++j) {
-      const size_t substitution = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, substitution});
+      row[j + 1] = std::min(
+          {row[j] + 1, last[j + 1] + 1, last[j] + (a[i] != b[j])});
+      if (i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j])
+        row[j + 1] = std::min(row[j + 1], beforeLast[j - 1] + 1);
     }
+    beforeLast = last;
+    last.swap(row);
   }
-  return row.back();
+  return last.back();
 }
 
 std::string_view nearest(std::string_view word,

@@ -1,0 +1,44 @@
+//===- Address.h - Where a slice lies ---------------------------*- C++ -*-===//
+#pragma once
+
+#include "dialects/Exec/Exec.h"
+
+namespace fsdpq {
+
+/// A chain of subslices down to its arena, folded into one range.
+struct Address {
+  StringRef name, arena;
+  int64_t offset = 0, bytes = 0, stride = 0, level = 0;
+  ArrayRef<int64_t> table;
+
+  /// First byte at the given indices (`indices[level]`).
+  int64_t at(ArrayRef<int64_t> indices) const {
+    if (!table.empty())
+      return offset + table[indices[level]];
+    return offset + (stride ? stride * indices[level] : 0);
+  }
+};
+
+/// `slice` must come from an exec.slice: temporaries have been placed.
+inline Address getAddress(Value slice) {
+  if (auto op = slice.getDefiningOp<exec::SliceOp>())
+    return {op.getName(),
+            op.getArena(),
+            (int64_t)op.getOffset(),
+            (int64_t)op.getBytes(),
+            (int64_t)op.getStride(),
+            (int64_t)op.getLevel(),
+            op.getTable().value_or(ArrayRef<int64_t>())};
+  auto op = slice.getDefiningOp<exec::SubsliceOp>();
+  Address address = getAddress(op.getSource());
+  address.offset += op.getOffset();
+  address.bytes = op.getBytes();
+  if (op.getStride() || op.getTable()) {
+    address.stride = op.getStride();
+    address.level = op.getLevel();
+    address.table = op.getTable().value_or(ArrayRef<int64_t>());
+  }
+  return address;
+}
+
+} // namespace fsdpq

@@ -1,0 +1,528 @@
+#include "compiler/Exec/FunctionBuilder.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace fsdpq;
+
+FunctionBuilder::FunctionBuilder(Storage &storage, tfm::FuncOp source,
+                                 exec::FuncOp target)
+    : storage(storage), source(source), target(target),
+      builder(target.getContext()) {
+  builder.setInsertionPointToEnd(&target.getBody().front());
+}
+
+//===----------------------------------------------------------------------===//
+// Byte ranges
+//===----------------------------------------------------------------------===//
+
+int64_t FunctionBuilder::getBytes(Value slice) const {
+  Operation *op = slice.getDefiningOp();
+  if (auto alloc = dyn_cast<exec::AllocOp>(op))
+    return alloc.getBytes();
+  if (auto sub = dyn_cast<exec::SubsliceOp>(op))
+    return sub.getBytes();
+  return cast<exec::SliceOp>(op).getBytes();
+}
+
+Value FunctionBuilder::makeAlloc(OpBuilder &at, StringRef name, int64_t bytes) {
+  return exec::AllocOp::create(at, source.getLoc(),
+                               exec::SliceType::get(at.getContext()), name, bytes);
+}
+
+namespace {
+/// Offsets as a start and a step where they are regular, else a table.
+struct Offsets {
+  int64_t offset = 0, stride = 0;
+  SmallVector<int64_t> table;
+
+  explicit Offsets(ArrayRef<int64_t> offsets) : offset(offsets.front()) {
+    if (offsets.size() < 2)
+      return;
+    stride = offsets[1] - offsets[0];
+    for (size_t i = 2; i < offsets.size(); ++i)
+      if (offsets[i] - offsets[i - 1] != stride) {
+        offset = stride = 0;
+        table.assign(offsets.begin(), offsets.end());
+        return;
+      }
+  }
+};
+} // namespace
+
+static DenseI64ArrayAttr getTable(Builder &builder, const Offsets &offsets) {
+  return offsets.table.empty() ? DenseI64ArrayAttr()
+                               : builder.getDenseI64ArrayAttr(offsets.table);
+}
+
+Value FunctionBuilder::makeSlice(StringRef name, const Storage::Place &place,
+                                 ArrayRef<int64_t> ordinals) {
+  SmallVector<int64_t> absolute;
+  for (int64_t ordinal : ordinals)
+    absolute.push_back(place.offset + ordinal * place.stride);
+  Offsets offsets(absolute);
+  return exec::SliceOp::create(
+      builder, source.getLoc(), exec::SliceType::get(builder.getContext()), name,
+      place.arena, offsets.offset, place.bytes, offsets.stride, level,
+      getTable(builder, offsets));
+}
+
+Value FunctionBuilder::makeSubslice(Value sourceSlice, int64_t bytes,
+                                    ArrayRef<int64_t> positions) {
+  Offsets offsets(positions);
+  return exec::SubsliceOp::create(
+      builder, source.getLoc(), exec::SliceType::get(builder.getContext()),
+      sourceSlice, offsets.offset, bytes, offsets.stride, level,
+      getTable(builder, offsets));
+}
+
+Value FunctionBuilder::makeOffset(Value slice, int64_t offset) {
+  return offset == 0 ? slice
+                     : makeSubslice(slice, getBytes(slice) - offset, offset);
+}
+
+exec::LoopOp FunctionBuilder::openLoop(Location loc, int64_t count) {
+  auto loop = exec::LoopOp::create(
+      builder, loc, kern::ExtentAttr::getConstant(builder.getContext(), count));
+  builder.setInsertionPointToStart(&loop.getBody().emplaceBlock());
+  ++level;
+  return loop;
+}
+
+/// Bytes of the rows of `type` that are in use, as an extent.
+static kern::ExtentAttr getUsedBytes(RankedTensorType type) {
+  MLIRContext *context = type.getContext();
+  int64_t bytes = getTensorBytes(type);
+  StringRef name = tfm::getDimName(type, 0);
+  int64_t rows = type.getDimSize(0), rowBytes = bytes / std::max<int64_t>(rows, 1);
+  if (name == tfm::tokensDim)
+    return kern::ExtentAttr::get(context, "tokens", rowBytes, 1, 0, 0, bytes);
+  if (name == tfm::labelsDim)
+    return kern::ExtentAttr::get(context, "labels", rowBytes, 1, 0, 0, bytes);
+  if (name == tfm::chunkDim)
+    return kern::ExtentAttr::get(context, "labels", rowBytes, 1, -bytes, 0, bytes);
+  return kern::ExtentAttr::getConstant(context, bytes);
+}
+
+Value FunctionBuilder::getWritable(Value value, Operation *writer) {
+  Value slice = getOnly(value);
+  Operation *maker = value.getDefiningOp();
+  // What is stored beyond the function is updated where it is.
+  if (isa_and_nonnull<kern::PortOp, fsdp::GradientOp, fsdp::FlatOp, fsdp::PartOp>(
+          maker) ||
+      isa<exec::SliceOp>(slice.getDefiningOp()))
+    return slice;
+  bool owned = isa_and_nonnull<kern::EmptyOp, kern::CallOp, kern::GemmOp,
+                               kern::CopyOp, kern::FillOp>(maker);
+  bool neededLater = llvm::any_of(value.getUsers(), [&](Operation *user) {
+    return user != writer && writer->isBeforeInBlock(user);
+  });
+  if (owned && !neededLater)
+    return slice;
+  auto type = cast<RankedTensorType>(value.getType());
+  Value copy = makeAlloc(builder, "copy", getBytes(slice));
+  exec::CopyOp::create(builder, writer->getLoc(), slice, copy, getUsedBytes(type),
+                       /*stream=*/0);
+  return copy;
+}
+
+void FunctionBuilder::placeAt(Value value, Value place, Block *scope) {
+  Value slice = getOnly(value);
+  auto alloc = slice.getDefiningOp<exec::AllocOp>();
+  if (alloc && alloc->getBlock() == scope &&
+      (int64_t)alloc.getBytes() == getBytes(place)) {
+    // The place may have been made after the temporary's first use.
+    if (Operation *maker = place.getDefiningOp();
+        isa<exec::SubsliceOp>(maker) && maker->getBlock() == scope)
+      maker->moveBefore(alloc);
+    slice.replaceAllUsesWith(place);
+    for (auto &entry : slices)
+      for (Value &known : entry.second)
+        if (known == slice)
+          known = place;
+    alloc.erase();
+    return;
+  }
+  exec::CopyOp::create(builder, value.getLoc(), slice, place,
+                       getUsedBytes(cast<RankedTensorType>(value.getType())),
+                       /*stream=*/0);
+}
+
+//===----------------------------------------------------------------------===//
+// Straight-line code
+//===----------------------------------------------------------------------===//
+
+LogicalResult FunctionBuilder::build() {
+  auto argumentNames = [&](unsigned index) {
+    return source.getArgAttrOfType<StringAttr>(index, "tfm.port");
+  };
+  for (BlockArgument argument : source.getBody().getArguments()) {
+    auto type = cast<RankedTensorType>(argument.getType());
+    StringAttr name = argumentNames(argument.getArgNumber());
+    if (!name)
+      return source.emitError("[FSDPQ-0501] argument ")
+             << argument.getArgNumber() << " of @" << source.getSymName()
+             << " is no array of the host";
+    kern::ExtentAttr bytes = getUsedBytes(type);
+    int64_t width = type.getElementType().getIntOrFloatBitWidth() / 8;
+    auto elements = kern::ExtentAttr::get(
+        builder.getContext(), bytes.getScalar(), bytes.getMul() / width, 1, 0,
+        bytes.getAdd() / width, bytes.getCap() / width);
+    slices[argument] = {makeSlice(
+        name, storage.getPort(name, type, /*input=*/true, elements), {0})};
+  }
+  return buildBody(source.getBody().front(), {});
+}
+
+LogicalResult FunctionBuilder::buildBody(Block &body, Layers layers) {
+  for (Operation &op : body.without_terminator())
+    if (failed(buildOp(op, layers)))
+      return failure();
+  return success();
+}
+
+LogicalResult FunctionBuilder::buildView(fsdp::ViewOp op, Layers layers) {
+  auto ordinals = [&](StringRef param) {
+    SmallVector<int64_t> result;
+    for (int64_t layer : layers)
+      result.push_back(storage.getLayerCount(param)
+                           ? storage.getOrdinal(param, layer)
+                           : 0);
+    if (result.empty())
+      result.push_back(0);
+    return result;
+  };
+  auto type = cast<RankedTensorType>(op.getResult().getType());
+  StringRef first = cast<SymbolRefAttr>(op.getParams()[0]).getLeafReference();
+  if (auto format = qt::getBlockFormat(type.getElementType())) {
+    if (op.getParams().size() != 1)
+      return op.emitError("[FSDPQ-0502] quantised parameters that are used as "
+                          "one must be dequantised one by one");
+    for (const qt::StoredPart &part :
+         qt::getStoredParts(*format, type.getNumElements()))
+      slices[op.getResult()].push_back(
+          makeSlice((first + "." + part.name).str(),
+                    storage.getPart(first, part.name), ordinals(first)));
+    return success();
+  }
+  Storage::Place place = storage.getPart(first, "data");
+  place.bytes = getTensorBytes(type);
+  slices[op.getResult()] = {makeSlice(first, place, ordinals(first))};
+  return success();
+}
+
+void FunctionBuilder::buildCall(kern::CallOp op) {
+  SmallVector<Value> reads, writes;
+  for (Value input : op.getInputs())
+    llvm::append_range(reads, get(input));
+  for (auto [index, out] : llvm::enumerate(op.getOuts())) {
+    Value slice = getWritable(out, op);
+    slices[op.getResult(index)] = {slice};
+    int64_t width = cast<RankedTensorType>(out.getType())
+                        .getElementType()
+                        .getIntOrFloatBitWidth() /
+                    8;
+    writes.push_back(makeOffset(
+        slice, op.getOutOffsets() ? (*op.getOutOffsets())[index] * width : 0));
+  }
+  exec::LaunchOp::create(builder, op.getLoc(), op.getCalleeAttr(), reads, writes,
+                         op.getGrid(), op.getExtents(), op.getScalars(),
+                         builder.getI64IntegerAttr(0));
+}
+
+void FunctionBuilder::buildGemm(kern::GemmOp op) {
+  Type element = cast<RankedTensorType>(op.getOut().getType()).getElementType();
+  int64_t width = element.getIntOrFloatBitWidth() / 8;
+  Value out = getWritable(op.getOut(), op);
+  slices[op.getResult()] = {out};
+  exec::GemmOp::create(
+      builder, op.getLoc(), makeOffset(getOnly(op.getA()), op.getAOffset() * width),
+      makeOffset(getOnly(op.getB()), op.getBOffset() * width),
+      makeOffset(out, op.getCOffset() * width), TypeAttr::get(element),
+      op.getTransAAttr(), op.getTransBAttr(), op.getAlphaAttr(), op.getBetaAttr(),
+      op.getM(), op.getN(), op.getK(), op.getLdaAttr(), op.getLdbAttr(),
+      op.getLdcAttr(), builder.getI64IntegerAttr(0));
+}
+
+LogicalResult FunctionBuilder::buildOp(Operation &op, Layers layers) {
+  return TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case([](fsdp::LocalOp) { return success(); })
+      .Case([&](fsdp::ViewOp view) { return buildView(view, layers); })
+      .Case([&](fsdp::GradientOp gradient) {
+        StringRef param =
+            cast<SymbolRefAttr>(gradient.getParams()[0]).getLeafReference();
+        Storage::Place place = storage.getGradient(param);
+        place.bytes =
+            getTensorBytes(cast<RankedTensorType>(gradient.getResult().getType()));
+        SmallVector<int64_t> ordinals;
+        for (int64_t layer : layers)
+          ordinals.push_back(storage.getOrdinal(param, layer));
+        if (ordinals.empty())
+          ordinals.push_back(0);
+        slices[gradient.getResult()] = {
+            makeSlice((param + ".gradient").str(), place, ordinals)};
+        return success();
+      })
+      .Case([&](fsdp::FlatOp flat) {
+        slices[flat.getResult()] = {
+            makeSlice((flat.getUnit() + "." + flat.getBuffer()).str(),
+                      storage.getFlat(flat.getUnit(), flat.getBuffer()), {0})};
+        return success();
+      })
+      .Case([&](fsdp::PartOp part) {
+        // Level 0: the function's index is the layer's ordinal.
+        SmallVector<int64_t> ordinals = {0};
+        for (int64_t i = 1; i < storage.getLayerCount(part.getParam()); ++i)
+          ordinals.push_back(i);
+        slices[part.getResult()] = {
+            makeSlice((part.getParam() + "." + part.getPart()).str(),
+                      storage.getPart(part.getParam(), part.getPart()), ordinals)};
+        return success();
+      })
+      .Case([&](kern::EmptyOp empty) {
+        slices[empty.getResult()] = {makeAlloc(
+            builder, "t",
+            getTensorBytes(cast<RankedTensorType>(empty.getResult().getType())))};
+        return success();
+      })
+      .Case([&](kern::PortOp port) {
+        auto type = cast<RankedTensorType>(port.getResult().getType());
+        auto extent = kern::ExtentAttr::getConstant(builder.getContext(),
+                                                    type.getNumElements());
+        slices[port.getResult()] = {makeSlice(
+            port.getPort(),
+            storage.getPort(port.getPort(), type, /*input=*/false, extent), {0})};
+        return success();
+      })
+      .Case([&](kern::FillOp fill) {
+        Value out = getWritable(fill.getOut(), fill);
+        slices[fill.getResult()] = {out};
+        exec::FillOp::create(
+            builder, fill.getLoc(), out,
+            getUsedBytes(cast<RankedTensorType>(fill.getOut().getType())),
+            /*stream=*/0);
+        return success();
+      })
+      .Case([&](kern::CopyOp copy) {
+        Value out = getWritable(copy.getOut(), copy);
+        slices[copy.getResult()] = {out};
+        exec::CopyOp::create(
+            builder, copy.getLoc(), getOnly(copy.getInput()), out,
+            getUsedBytes(cast<RankedTensorType>(copy.getOut().getType())),
+            /*stream=*/0);
+        return success();
+      })
+      .Case([&](kern::CallOp call) { return buildCall(call), success(); })
+      .Case([&](kern::GemmOp gemm) { return buildGemm(gemm), success(); })
+      .Case([&](tfm::StackOp stack) { return buildStack(stack); })
+      .Case([&](tfm::StackGradOp stack) { return buildStackGrad(stack); })
+      .Case([&](tfm::ChunkLoopOp loop) { return buildChunkLoop(loop); })
+      .Default([](Operation *other) {
+        return other->emitError("[FSDPQ-0503] '")
+               << other->getName()
+               << "' has no instruction on a mesh of one rank";
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// Stacks
+//===----------------------------------------------------------------------===//
+
+/// The ordinal of each layer among those of its kind.
+static SmallVector<int64_t> getKindOrdinals(ArrayRef<int32_t> layers,
+                                            size_t kinds) {
+  SmallVector<int64_t> next(kinds, 0), ordinals;
+  for (int32_t kind : layers)
+    ordinals.push_back(next[kind]++);
+  return ordinals;
+}
+
+template <typename OpT>
+static tfm::LayerOp getKind(OpT op, int64_t kind) {
+  return SymbolTable::lookupNearestSymbolFrom<tfm::LayerOp>(
+      op, cast<SymbolRefAttr>(op.getKinds()[kind]));
+}
+
+LogicalResult FunctionBuilder::buildStack(tfm::StackOp op) {
+  ArrayRef<int32_t> kindOf = op.getLayersAttr().asArrayRef();
+  int64_t depth = kindOf.size();
+  SmallVector<int64_t> ordinals = getKindOrdinals(kindOf, op.getKinds().size());
+  auto carriedType = cast<RankedTensorType>(op.getX().getType());
+  int64_t carriedBytes = getTensorBytes(carriedType);
+
+  // Residuals of each kind. A layer that keeps its own input keeps the carried
+  // value itself: then no two layers share a slot of it.
+  Residuals residuals;
+  bool keepsInputs = false;
+  for (int64_t kind = 0; kind < (int64_t)op.getKinds().size(); ++kind) {
+    tfm::LayerOp layer = getKind(op, kind);
+    auto &isInput = residuals.isInput.emplace_back();
+    for (Value value : layer.getTerminator()->getOperands().drop_front()) {
+      isInput.push_back(value == layer.getBody().getArgument(0));
+      keepsInputs |= isInput.back();
+    }
+  }
+  Carry carry{Value(), carriedBytes, keepsInputs ? depth + 1 : 2};
+  carry.storage = makeAlloc(builder, "carry", carry.slots * carriedBytes);
+  residuals.carry = carry;
+  for (int64_t kind = 0; kind < (int64_t)op.getKinds().size(); ++kind) {
+    auto &kindStorage = residuals.storage.emplace_back();
+    tfm::LayerOp layer = getKind(op, kind);
+    for (auto [index, type] :
+         llvm::enumerate(layer.getResultTypes().drop_front())) {
+      int64_t bytes = getTensorBytes(cast<RankedTensorType>(type));
+      kindStorage.push_back(residuals.isInput[kind][index]
+                                ? Value()
+                                : makeAlloc(builder, "residual",
+                                            llvm::count(kindOf, kind) * bytes));
+    }
+  }
+  placeAt(op.getX(), makeSubslice(carry.storage, carriedBytes, carry.offset(0)),
+          builder.getInsertionBlock());
+
+  for (PeriodicRun run : findPeriodicRuns(kindOf)) {
+    exec::LoopOp loop = openLoop(op.getLoc(), run.count);
+    for (int64_t position = 0; position < run.period; ++position) {
+      SmallVector<int64_t> layers, in, out;
+      for (int64_t i = 0; i < run.count; ++i) {
+        layers.push_back(run.start + i * run.period + position);
+        in.push_back(carry.offset(layers.back()));
+        out.push_back(carry.offset(layers.back() + 1));
+      }
+      int64_t kind = kindOf[layers.front()];
+      tfm::LayerOp layer = getKind(op, kind);
+      Block &body = layer.getBody().front();
+      slices[body.getArgument(0)] = {
+          makeSubslice(carry.storage, carriedBytes, in)};
+      for (auto [argument, shared] :
+           llvm::zip(body.getArguments().drop_front(), op.getShared()))
+        slices[argument] = get(shared);
+      if (failed(buildBody(body, layers)))
+        return failure();
+      ValueRange results = layer.getTerminator()->getOperands();
+      for (auto [index, value] : llvm::enumerate(results.drop_front())) {
+        if (residuals.isInput[kind][index])
+          continue;
+        int64_t bytes = getTensorBytes(cast<RankedTensorType>(value.getType()));
+        SmallVector<int64_t> offsets;
+        for (int64_t l : layers)
+          offsets.push_back(ordinals[l] * bytes);
+        placeAt(value, makeSubslice(residuals.storage[kind][index], bytes, offsets),
+                &loop.getBody().front());
+      }
+      placeAt(results.front(), makeSubslice(carry.storage, carriedBytes, out),
+              &loop.getBody().front());
+    }
+    --level;
+    builder.setInsertionPointAfter(loop);
+  }
+  slices[op.getY()] = {
+      makeSubslice(carry.storage, carriedBytes, carry.offset(depth))};
+  if (op.getSaved())
+    saved[op.getSaved()] = std::move(residuals);
+  return success();
+}
+
+LogicalResult FunctionBuilder::buildStackGrad(tfm::StackGradOp op) {
+  ArrayRef<int32_t> kindOf = op.getLayersAttr().asArrayRef();
+  int64_t depth = kindOf.size();
+  SmallVector<int64_t> ordinals = getKindOrdinals(kindOf, op.getKinds().size());
+  const Residuals &residuals = saved[op.getSaved()];
+  int64_t bytes = getTensorBytes(cast<RankedTensorType>(op.getDy().getType()));
+  Carry carry{makeAlloc(builder, "dcarry", 2 * bytes), bytes, 2};
+  placeAt(op.getDy(), makeSubslice(carry.storage, bytes, carry.offset(0)),
+          builder.getInsertionBlock());
+
+  // From the highest layer down: step s handles layer depth - 1 - s.
+  SmallVector<int32_t> reversed(llvm::reverse(kindOf));
+  for (PeriodicRun run : findPeriodicRuns(reversed)) {
+    exec::LoopOp loop = openLoop(op.getLoc(), run.count);
+    for (int64_t position = 0; position < run.period; ++position) {
+      SmallVector<int64_t> layers, in, out;
+      for (int64_t i = 0; i < run.count; ++i) {
+        int64_t step = run.start + i * run.period + position;
+        layers.push_back(depth - 1 - step);
+        in.push_back(carry.offset(step));
+        out.push_back(carry.offset(step + 1));
+      }
+      int64_t kind = kindOf[layers.front()];
+      tfm::LayerOp layer = getKind(op, kind);
+      Block &body = layer.getBody().front();
+      slices[body.getArgument(0)] = {makeSubslice(carry.storage, bytes, in)};
+      auto residualArguments =
+          body.getArguments().drop_front().drop_back(op.getShared().size());
+      for (auto [index, argument] : llvm::enumerate(residualArguments)) {
+        int64_t size = getTensorBytes(cast<RankedTensorType>(argument.getType()));
+        SmallVector<int64_t> offsets;
+        bool isInput = residuals.isInput[kind][index];
+        for (int64_t l : layers)
+          offsets.push_back(isInput ? residuals.carry.offset(l)
+                                    : ordinals[l] * size);
+        slices[argument] = {makeSubslice(isInput
+                                             ? residuals.carry.storage
+                                             : residuals.storage[kind][index],
+                                         size, offsets)};
+      }
+      for (auto [argument, shared] :
+           llvm::zip(body.getArguments().take_back(op.getShared().size()),
+                     op.getShared()))
+        slices[argument] = get(shared);
+      if (failed(buildBody(body, layers)))
+        return failure();
+      placeAt(layer.getTerminator()->getOperand(0),
+              makeSubslice(carry.storage, bytes, out), &loop.getBody().front());
+    }
+    --level;
+    builder.setInsertionPointAfter(loop);
+  }
+  slices[op.getDx()] = {makeSubslice(carry.storage, bytes, carry.offset(depth))};
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Chunk loops
+//===----------------------------------------------------------------------===//
+
+LogicalResult FunctionBuilder::buildChunkLoop(tfm::ChunkLoopOp op) {
+  auto function = SymbolTable::lookupNearestSymbolFrom<tfm::FuncOp>(
+      op, op.getBodyAttr());
+  int64_t rows = cast<RankedTensorType>(op.getSliced()[0].getType()).getDimSize(0);
+  int64_t chunk = op.getChunk(), count = (rows + chunk - 1) / chunk;
+  for (Value result : op.getResults())
+    slices[result] = {makeAlloc(
+        builder, "rows", getTensorBytes(cast<RankedTensorType>(result.getType())))};
+  // Iterations beyond the labelled rows find none left and do nothing, so the
+  // count need not depend on the micro-batch. Offsets of the last chunk stay
+  // within the buffers because capacities are multiples of the chunk or it is
+  // cut to them.
+  auto offsets = [&](int64_t bytes) {
+    SmallVector<int64_t> result;
+    for (int64_t i = 0; i < count; ++i)
+      result.push_back(i * bytes);
+    return result;
+  };
+  auto chunkBytes = [&](Value whole) {
+    return getBytes(getOnly(whole)) / rows * chunk;
+  };
+  exec::LoopOp loop = openLoop(op.getLoc(), count);
+  Block &body = function.getBody().front();
+  for (auto [index, argument] : llvm::enumerate(body.getArguments())) {
+    Value operand = op.getOperand(index);
+    if (index >= op.getSliced().size())
+      slices[argument] = get(operand);
+    else
+      slices[argument] = {makeSubslice(getOnly(operand), chunkBytes(operand),
+                                       offsets(chunkBytes(operand)))};
+  }
+  if (failed(buildBody(body, {})))
+    return failure();
+  for (auto [result, value] :
+       llvm::zip(op.getResults(), function.getTerminator()->getOperands()))
+    placeAt(value,
+            makeSubslice(getOnly(result), chunkBytes(result),
+                         offsets(chunkBytes(result))),
+            &loop.getBody().front());
+  --level;
+  builder.setInsertionPointAfter(loop);
+  return success();
+}

@@ -1,0 +1,81 @@
+//===- FunctionBuilder.h - One function of the plan -------------*- C++ -*-===//
+//
+// exec-build's working class: instructions for the body of a tfm.func, with its
+// stacks and chunk loops.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "compiler/Exec/PeriodicRuns.h"
+#include "compiler/Exec/Storage.h"
+#include "mlir/IR/Builders.h"
+
+namespace fsdpq {
+
+class FunctionBuilder {
+public:
+  FunctionBuilder(Storage &storage, tfm::FuncOp source, exec::FuncOp target);
+
+  LogicalResult build();
+
+private:
+  using Slices = SmallVector<Value, 1>;
+
+  /// The layers that a body stands for: layer i of the loop is `layers[i]`.
+  /// Empty outside of loops over layers.
+  using Layers = ArrayRef<int64_t>;
+
+  LogicalResult buildBody(Block &body, Layers layers);
+  LogicalResult buildOp(Operation &op, Layers layers);
+  LogicalResult buildView(fsdp::ViewOp op, Layers layers);
+  LogicalResult buildStack(tfm::StackOp op);
+  LogicalResult buildStackGrad(tfm::StackGradOp op);
+  LogicalResult buildChunkLoop(tfm::ChunkLoopOp op);
+  void buildCall(kern::CallOp op);
+  void buildGemm(kern::GemmOp op);
+
+  /// Slices behind a value; a quantised one has several.
+  const Slices &get(Value value) const { return slices.find(value)->second; }
+  Value getOnly(Value value) const { return get(value).front(); }
+
+  /// A destination as it may be written: a copy when the value is needed later.
+  Value getWritable(Value value, Operation *writer);
+
+  Value makeAlloc(OpBuilder &at, StringRef name, int64_t bytes);
+  Value makeSlice(StringRef name, const Storage::Place &place,
+                  ArrayRef<int64_t> ordinals);
+  /// Part of `source` that lies at `offsets[i]` in iteration i.
+  Value makeSubslice(Value source, int64_t bytes, ArrayRef<int64_t> offsets);
+  Value makeOffset(Value source, int64_t offset);
+  int64_t getBytes(Value slice) const;
+
+  /// Makes what computes `value` write to `place` instead of a temporary of its
+  /// own, or copies it there.
+  void placeAt(Value value, Value place, Block *scope);
+
+  exec::LoopOp openLoop(Location loc, int64_t count);
+
+  /// Where the carried value of each layer lies.
+  struct Carry {
+    Value storage;
+    int64_t bytes;
+    int64_t slots; ///< layer l's input is in slot l % slots
+    int64_t offset(int64_t layer) const { return layer % slots * bytes; }
+  };
+  /// One residual of each kind: its storage, a slot for each layer of the kind.
+  struct Residuals {
+    SmallVector<SmallVector<Value>> storage; ///< [kind][residual]
+    SmallVector<SmallVector<bool>> isInput;  ///< the layer's own input
+    Carry carry;
+  };
+
+  Storage &storage;
+  tfm::FuncOp source;
+  exec::FuncOp target;
+  OpBuilder builder;
+  unsigned level = 0;
+  llvm::DenseMap<Value, Slices> slices;
+  llvm::DenseMap<Value, Residuals> saved; ///< by the !tfm.saved value
+};
+
+} // namespace fsdpq

@@ -1,0 +1,205 @@
+#include "compiler/Pipelines/Pipelines.h"
+#include "compiler/Exec/Passes.h"
+#include "compiler/Fuse/Passes.h"
+#include "compiler/Grad/Passes.h"
+#include "compiler/Kernel/Passes.h"
+#include "compiler/Model/Passes.h"
+#include "compiler/Shard/Passes.h"
+
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/SmallString.h"
+
+using namespace mlir;
+using namespace fsdpq;
+
+const std::vector<std::string> &fsdpq::compilePhases() {
+  static const std::vector<std::string> phases = {"model", "grad",   "shard",
+                                                  "fuse",  "kernel", "exec"};
+  return phases;
+}
+
+static bool trains(const CompileOptions &options) {
+  return llvm::is_contained(options.programs, "micro_step");
+}
+
+/// The model phase after tfm-bind-config.
+static void buildModelPhase(OpPassManager &manager,
+                            const CompileOptions &options) {
+  TfmBuildProgramsOptions programs;
+  programs.programs.assign(options.programs.begin(), options.programs.end());
+  manager.addPass(createTfmBuildPrograms(programs));
+  if (options.loraRank > 0) {
+    TfmInsertAdaptersOptions adapters;
+    adapters.rank = options.loraRank;
+    adapters.scale = options.loraScale;
+    adapters.targets.assign(options.loraTargets.begin(),
+                            options.loraTargets.end());
+    manager.addPass(createTfmInsertAdapters(adapters));
+  }
+  if (!options.quantScheme.empty())
+    manager.addPass(createTfmQuantizeParams({options.quantScheme}));
+  if (trains(options))
+    manager.addPass(createTfmFreeze({options.trainAll ? "all" : "adapters"}));
+  manager.addPass(createTfmMergeKinds());
+  manager.addPass(createTfmVerifyModel());
+}
+
+static void buildGradPhase(OpPassManager &manager,
+                           const CompileOptions &options) {
+  // What has a derivative rule of its own is fused before it is differentiated.
+  manager.addPass(createTfmFuseLora());
+  manager.addPass(createTfmFuseGated());
+  manager.addPass(createTfmFuseQkv());
+  manager.addPass(createTfmFuseGateUp());
+  if (trains(options)) {
+    manager.addPass(createTfmCheckDifferentiable());
+    manager.addPass(createTfmAutodiff());
+    manager.addPass(
+        createTfmPlanResiduals({options.checkpointing ? "block" : "none"}));
+  }
+  manager.addPass(createTfmChunkLoss());
+  if (trains(options)) {
+    TfmInsertOptimizerOptions optimizer;
+    optimizer.rule = options.optimizer;
+    for (const auto &[name, value] : options.optimizerOptions) {
+      llvm::SmallString<32> text;
+      APFloat(value).toString(text, /*FormatPrecision=*/17);
+      optimizer.settings.push_back(name + "=" + std::string(text));
+    }
+    manager.addPass(createTfmInsertOptimizer(optimizer));
+    manager.addPass(createTfmVerifyGrad());
+  }
+}
+
+static void buildShardPhase(OpPassManager &manager) {
+  manager.addPass(createFsdpFormUnits());
+  manager.addPass(createFsdpAssignLayout());
+  manager.addPass(createFsdpInsertCollectives());
+  manager.addPass(createFsdpFoldTrivialCollectives());
+  manager.addPass(createFsdpVerifyResidency());
+}
+
+static void buildFusePhase(OpPassManager &manager) {
+  manager.addPass(createTfmFuseNormResidual());
+  manager.addPass(createTfmFuseXent());
+  manager.addPass(createTfmFuseOptimizer());
+}
+
+static void buildKernelPhase(OpPassManager &manager) {
+  manager.addPass(createKernOutline());
+  manager.addPass(createKernOutlineLoaders());
+  manager.addPass(createKernSelectImpl());
+  manager.addPass(createKernDedup());
+  manager.addPass(createKernVerifyKernels());
+}
+
+static void buildExecPhase(OpPassManager &manager) {
+  manager.addPass(createExecBuild());
+  manager.addPass(createExecPlanMemory());
+  manager.addPass(createExecVerifyMemory());
+}
+
+void fsdpq::buildPhase(OpPassManager &manager, StringRef phase,
+                       const CompileOptions &options) {
+  if (phase == "model") {
+    manager.addPass(createTfmBindConfig({.configText = options.configText,
+                                         .gguf = options.gguf,
+                                         .tokens = options.tokens}));
+    buildModelPhase(manager, options);
+  } else if (phase == "grad")
+    buildGradPhase(manager, options);
+  else if (phase == "shard")
+    buildShardPhase(manager);
+  else if (phase == "fuse")
+    buildFusePhase(manager);
+  else if (phase == "kernel")
+    buildKernelPhase(manager);
+  else
+    buildExecPhase(manager);
+}
+
+namespace {
+/// CompileOptions as pipeline options.
+struct CliOptions : PassPipelineOptions<CliOptions> {
+  Option<std::string> config{*this, "config",
+                             llvm::cl::desc("Path of config.json")};
+  Option<bool> gguf{*this, "gguf", llvm::cl::desc("It is GGUF metadata"),
+                    llvm::cl::init(false)};
+  Option<int64_t> tokens{*this, "tokens", llvm::cl::desc("Tokens at most"),
+                         llvm::cl::init(512)};
+  ListOption<std::string> programs{*this, "programs",
+                                   llvm::cl::desc("Programs to make")};
+  Option<std::string> train{*this, "train",
+                            llvm::cl::desc("full, lora or qlora"),
+                            llvm::cl::init("qlora")};
+  Option<int64_t> rank{*this, "rank", llvm::cl::desc("Rank of adapters"),
+                       llvm::cl::init(8)};
+  Option<double> scale{*this, "scale", llvm::cl::desc("alpha / rank"),
+                       llvm::cl::init(1.0)};
+  ListOption<std::string> targets{*this, "targets",
+                                  llvm::cl::desc("Adapter targets")};
+  Option<std::string> scheme{
+      *this, "scheme", llvm::cl::desc("Storage of the base under qlora"),
+      llvm::cl::init("!qt.nf4<block = 64, scale = dq<256>>")};
+  Option<bool> checkpointing{*this, "checkpointing",
+                             llvm::cl::desc("Recompute layers"),
+                             llvm::cl::init(false)};
+  Option<std::string> optimizer{*this, "optimizer",
+                                llvm::cl::desc("Update rule"),
+                                llvm::cl::init("adamw")};
+
+  CompileOptions get() const {
+    CompileOptions options;
+    options.gguf = gguf;
+    options.tokens = tokens;
+    options.programs.assign(programs.begin(), programs.end());
+    if (options.programs.empty())
+      options.programs = {"micro_step"};
+    options.trainAll = train == "full";
+    if (!options.trainAll) {
+      options.loraRank = rank;
+      options.loraScale = scale;
+      options.loraTargets.assign(targets.begin(), targets.end());
+      if (options.loraTargets.empty())
+        options.loraTargets = {"all"};
+    }
+    if (train == "qlora")
+      options.quantScheme = scheme;
+    options.checkpointing = checkpointing;
+    options.optimizer = optimizer;
+    if (optimizer == "adamw" || optimizer == "adam")
+      options.optimizerOptions = {{"beta1", 0.9}, {"beta2", 0.95},
+                                  {"epsilon", 1e-5}, {"weight_decay", 0.1}};
+    if (optimizer == "adadelta")
+      options.optimizerOptions = {{"rho", 0.9}, {"epsilon", 1e-6}};
+    return options;
+  }
+};
+} // namespace
+
+/// The model phase with the configuration read from a file by its first pass.
+static void buildFromCli(OpPassManager &manager, StringRef phase,
+                         const CliOptions &cli) {
+  CompileOptions options = cli.get();
+  if (phase != "model")
+    return buildPhase(manager, phase, options);
+  manager.addPass(createTfmBindConfig(
+      {.config = cli.config, .gguf = cli.gguf, .tokens = cli.tokens}));
+  buildModelPhase(manager, options);
+}
+
+void fsdpq::registerPipelines() {
+  for (const std::string &phase : compilePhases())
+    PassPipelineRegistration<CliOptions>(
+        "fsdpq-" + phase, "The " + phase + " phase",
+        [phase](OpPassManager &manager, const CliOptions &cli) {
+          buildFromCli(manager, phase, cli);
+        });
+  PassPipelineRegistration<CliOptions>(
+      "fsdpq-compile", "All phases, from a model to its plan",
+      [](OpPassManager &manager, const CliOptions &cli) {
+        for (const std::string &phase : compilePhases())
+          buildFromCli(manager, phase, cli);
+      });
+}

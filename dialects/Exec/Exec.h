@@ -1,0 +1,34 @@
+//===- Exec.h - The plan as IR ----------------------------------*- C++ -*-===//
+#pragma once
+
+#include "dialects/Kern/Kern.h"
+#include "dialects/Support/LLVM.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/RegionKindInterface.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/Exec/ExecDialect.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Exec/ExecTypes.h.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/Exec/ExecOps.h.inc"
+
+namespace fsdpq::exec {
+
+/// Slices and arenas start at multiples of this many bytes.
+constexpr int64_t alignment = 256;
+
+/// Names of the arenas.
+constexpr StringLiteral baseArena = "base", adapterArena = "trained",
+                        gradientArena = "gradients", stateArena = "moments",
+                        stepArena = "step", stagingArena = "staging",
+                        activationArena = "activations";
+
+} // namespace fsdpq::exec

@@ -1,0 +1,220 @@
+#include "test/unit/io/TestFiles.h"
+#include "tools/fsdpq-run/options/CompileRequest.h"
+#include "tools/fsdpq-run/options/Settings.h"
+
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
+
+using namespace fsdpq;
+using namespace fsdpq::run;
+using fsdpq::rt::test::errorId;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+static Settings settingsOf(std::vector<std::string> words) {
+  return makeSettings(parseCommandLine(words));
+}
+
+static Settings trainWith(std::vector<std::string> words) {
+  words.insert(words.begin(), {"train", "--dataset", "rows.jsonl"});
+  return settingsOf(words);
+}
+
+TEST(Settings, DefaultsAreTheReferences) {
+  const Settings s = trainWith({});
+  EXPECT_EQ(s.trainType, TrainType::Qlora);
+  EXPECT_EQ(s.quantScheme, "!qt.nf4<block = 64, scale = dq<256>>");
+  EXPECT_EQ(s.modelName, "meta-llama/Llama-2-7b-hf");
+  EXPECT_EQ(s.lora.rank, 64);
+  EXPECT_EQ(s.lora.scale(), 0.25);
+  EXPECT_THAT(s.lora.targets, ElementsAre("all"));
+  EXPECT_EQ(s.lr, 1e-5);
+  EXPECT_EQ(s.contextLength, 512);
+  EXPECT_EQ(s.tokenCapacity(), 512);
+  EXPECT_TRUE(std::isinf(s.maxGradNorm));
+  EXPECT_EQ(s.optimizer, "adamw");
+  EXPECT_THAT(s.optimizerOptions,
+              UnorderedElementsAre(Pair("beta1", 0.9), Pair("beta2", 0.95),
+                                   Pair("epsilon", 1e-5),
+                                   Pair("weight_decay", 0.1)));
+  EXPECT_FALSE(s.maxSteps);
+  EXPECT_FALSE(s.datasetSamples);
+  EXPECT_TRUE(s.shuffle);
+  EXPECT_TRUE(s.showBar);
+  EXPECT_FALSE(s.showEveryStep);
+  EXPECT_EQ(s.seed, 42u);
+  EXPECT_EQ(s.outputDir, "output");
+  // What differs from the reference is said.
+  EXPECT_THAT(s.notes, Contains(HasSubstr("precision fp32")));
+  EXPECT_THAT(s.notes, Contains(HasSubstr("lora_dropout 0")));
+}
+
+TEST(Settings, ClippingRules) {
+  EXPECT_EQ(trainWith({"--grad_norm", "0.5"}).maxGradNorm, 0.5);
+  EXPECT_EQ(trainWith({"--apply_gradient_clipping"}).maxGradNorm, 0.3);
+  const Settings off = trainWith(
+      {"--grad_norm", "0.5", "--apply_gradient_clipping", "false"});
+  EXPECT_TRUE(std::isinf(off.maxGradNorm));
+  EXPECT_THAT(off.notes, Contains(HasSubstr("--grad_norm has no effect")));
+}
+
+TEST(Settings, Optimizers) {
+  EXPECT_THAT(trainWith({"--optimizer", "adam"}).optimizerOptions,
+              UnorderedElementsAre(Pair("beta1", 0.9), Pair("beta2", 0.999),
+                                   Pair("epsilon", 1e-8),
+                                   Pair("weight_decay", 0)));
+  const Settings sgd =
+      trainWith({"--optimizer", "sgd", "--wd", "0.2", "--adam_beta1", "0.8"});
+  EXPECT_TRUE(sgd.optimizerOptions.empty());
+  EXPECT_THAT(sgd.notes, Contains(HasSubstr("--wd has no effect")));
+  EXPECT_THAT(sgd.notes, Contains(HasSubstr("--adam_beta1 has no effect")));
+  EXPECT_THAT(trainWith({"--optimizer", "adadelta"}).optimizerOptions,
+              UnorderedElementsAre(Pair("rho", 0.9), Pair("epsilon", 1e-6)));
+  EXPECT_THAT(
+      trainWith({"--adam_beta2", "0.99", "--wd", "0"}).optimizerOptions,
+      UnorderedElementsAre(Pair("beta1", 0.9), Pair("beta2", 0.99),
+                           Pair("epsilon", 1e-5), Pair("weight_decay", 0)));
+}
+
+TEST(Settings, Quantisation) {
+  EXPECT_EQ(trainWith({"--quant_type", "fp4", "--blocksize", "128",
+                       "--no-double-quant"})
+                .quantScheme,
+            "!qt.fp4<block = 128, scale = f32>");
+  const Settings lora =
+      trainWith({"--train_type", "lora", "--blocksize", "32"});
+  EXPECT_EQ(lora.quantScheme, "");
+  EXPECT_THAT(lora.notes, Contains(HasSubstr("--blocksize has no effect")));
+  EXPECT_EQ(errorId([] { trainWith({"--blocksize", "96"}); }, "power of two"),
+            6005);
+}
+
+TEST(Settings, Refusals) {
+  EXPECT_EQ(errorId([] { settingsOf({}); }, "no --dataset"), 6009);
+  EXPECT_EQ(errorId([] { settingsOf({"--dataset", "alpaca_sample"}); },
+                    "./alpaca_sample"),
+            6007);
+  EXPECT_EQ(settingsOf({"--dataset", "./alpaca"}).dataset, "./alpaca");
+  EXPECT_EQ(errorId([] { trainWith({"--max_steps", "0"}); }), 6005);
+  EXPECT_EQ(errorId([] { trainWith({"--world_size", "2"}); }, "one process"),
+            6007);
+  EXPECT_EQ(trainWith({"--world_size", "-1"}).command, Train);
+  EXPECT_EQ(errorId([] { trainWith({"--nproc-per-node", "2"}); }), 6007);
+  EXPECT_EQ(errorId([] { trainWith({"--lora_dropout", "0.1"}); }), 6007);
+  EXPECT_EQ(errorId([] {
+              trainWith({"--train_type", "full", "--adapter", "a"});
+            }),
+            6005);
+  EXPECT_EQ(errorId([] {
+              trainWith({"--batch_size", "65536", "--context_length",
+                         "1000000"});
+            }, "2^31"),
+            6005);
+  EXPECT_EQ(errorId([] { settingsOf({"generate"}); }, "no --prompt"), 6009);
+}
+
+TEST(Settings, OneProcessIsSaid) {
+  const Settings s = trainWith({"--sharding_strategy", "hybrid_full_shard",
+                                "--use_cpu_offload", "true"});
+  EXPECT_THAT(s.notes, Contains(HasSubstr("--sharding_strategy has no effect")));
+  EXPECT_THAT(s.notes, Contains(HasSubstr("--use_cpu_offload has no effect")));
+}
+
+TEST(Settings, AdapterHolds) {
+  rt::AdapterConfig adapter;
+  adapter.rank = 8;
+  adapter.alpha = 32;
+  adapter.targets = {"q_proj", "o_proj"};
+  adapter.useRslora = true;
+  adapter.dropout = 0.05;
+  auto use = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"train", "--dataset", "d", "--adapter", "a"});
+    const CommandLine line = parseCommandLine(words);
+    Settings settings = makeSettings(line);
+    useAdapter(settings, adapter, line.options);
+    return settings;
+  };
+  const Settings s = use({"--lora_rank", "8"});
+  EXPECT_EQ(s.lora.rank, 8);
+  EXPECT_TRUE(s.lora.useRslora);
+  EXPECT_EQ(s.lora.dropout, 0);
+  EXPECT_THAT(s.notes, Contains(HasSubstr("dropout 0.05")));
+  EXPECT_EQ(errorId([&] { use({"--lora_rank", "64"}); }, "which has 8"), 6010);
+  EXPECT_EQ(errorId([&] { use({"--lora_alpha", "16"}); }, "which has 32"),
+            6010);
+  EXPECT_EQ(errorId([&] { use({"--lora_target_modules", "all"}); },
+                    "q_proj,o_proj"),
+            6010);
+}
+
+TEST(CompileRequest, Training) {
+  const Settings s = trainWith(
+      {"--batch_size", "3", "--context_length", "100", "--lora_rank", "4",
+       "--lora_alpha", "8", "--lora_target_modules", "q_proj,o_proj",
+       "--use_gradient_checkpointing", "--threads", "2", "--compile-to",
+       "shard", "--dump-ir", "ir"});
+  const CompileOptions request = makeCompileOptions(s);
+  EXPECT_EQ(request.tokens, 384);
+  EXPECT_THAT(request.programs, ElementsAre("micro_step"));
+  EXPECT_EQ(request.loraRank, 4);
+  EXPECT_EQ(request.loraScale, 2);
+  EXPECT_THAT(request.loraTargets, ElementsAre("q_proj", "o_proj"));
+  EXPECT_TRUE(request.checkpointing);
+  EXPECT_FALSE(request.trainAll);
+  EXPECT_FALSE(request.planOnly);
+  EXPECT_EQ(request.optimizer, "adamw");
+  EXPECT_EQ(request.optimizerOptions.at("beta2"), 0.95);
+  EXPECT_EQ(request.compileTo, "shard");
+  EXPECT_EQ(request.dumpIr, "ir");
+  EXPECT_EQ(request.threads, 2u);
+}
+
+TEST(CompileRequest, OtherCommands) {
+  const CompileOptions full =
+      makeCompileOptions(trainWith({"--train_type", "full"}));
+  EXPECT_TRUE(full.trainAll);
+  EXPECT_EQ(full.loraRank, 0);
+  EXPECT_EQ(full.quantScheme, "");
+  const CompileOptions plan = makeCompileOptions(settingsOf({"plan"}));
+  EXPECT_TRUE(plan.planOnly);
+  EXPECT_THAT(plan.programs, ElementsAre("micro_step"));
+  const CompileOptions eval =
+      makeCompileOptions(settingsOf({"eval", "--dataset", "d"}));
+  EXPECT_THAT(eval.programs, ElementsAre("eval_step"));
+  EXPECT_EQ(eval.loraRank, 0);
+  EXPECT_EQ(eval.quantScheme, "!qt.nf4<block = 64, scale = dq<256>>");
+  const CompileOptions generate = makeCompileOptions(
+      settingsOf({"generate", "--prompt", "x", "--context_length", "100"}));
+  EXPECT_THAT(generate.programs, ElementsAre("logits"));
+  EXPECT_EQ(generate.tokens, 128);
+}
+
+TEST(EffectiveOptions, HoldWhatHeld) {
+  const CommandLine line = parseCommandLine(
+      {"--dataset", "no", "--lr", "2e-4", "--optimizer", "adam",
+       "--grad_norm", "1", "--lora_target_modules", "q_proj,v_proj",
+       "--low_memory"});
+  const std::string text =
+      effectiveOptionsYaml(makeSettings(line), line.options);
+  const YAML::Node yaml = YAML::Load(text);
+  EXPECT_EQ(yaml["dataset"].as<std::string>(), "no");
+  EXPECT_THAT(text, HasSubstr("dataset: \"no\""));
+  EXPECT_EQ(yaml["lr"].as<double>(), 2e-4);
+  EXPECT_EQ(yaml["adam_beta2"].as<double>(), 0.999);
+  EXPECT_EQ(yaml["adam_epsilon"].as<double>(), 1e-8);
+  EXPECT_THAT(text, HasSubstr("adam_epsilon: 1.0e-08"));
+  EXPECT_TRUE(yaml["apply_gradient_clipping"].as<bool>());
+  EXPECT_EQ(yaml["grad_norm"].as<double>(), 1);
+  EXPECT_EQ(yaml["lora_target_modules"][1].as<std::string>(), "v_proj");
+  EXPECT_EQ(yaml["batch_size"].as<int>(), 1);
+  EXPECT_FALSE(yaml["use_gradient_checkpointing"].as<bool>());
+  EXPECT_FALSE(yaml["low_memory"]); // moot
+  EXPECT_FALSE(yaml["resume"]);     // not yet
+  EXPECT_FALSE(yaml["prompt"]);     // of another command
+}

@@ -1,0 +1,71 @@
+#include "tools/fsdpq-run/Main.h"
+
+#include "runtime/support/Error.h"
+#include "tools/fsdpq-run/Commands.h"
+#include "tools/fsdpq-run/Console.h"
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace fsdpq::run {
+
+using rt::ExitCode;
+
+static int dispatch(const CommandLine &line) {
+  switch (line.help) {
+  case CommandLine::Help::Text:
+    printResult(helpText(line.command));
+    return 0;
+  case CommandLine::Help::Markdown:
+    printResult(optionsMarkdown());
+    return 0;
+  case CommandLine::Help::None:
+    break;
+  }
+  switch (line.command) {
+  case Train:
+    return runTrain(line);
+  case Plan:
+    return runPlan(line);
+  case Eval:
+    return runEval(line);
+  case Generate:
+    return runGenerate(line);
+  case Doctor:
+    return runDoctor(line);
+  }
+  return static_cast<int>(ExitCode::BadInput);
+}
+
+static int report(const char *text, ExitCode code) {
+  std::fprintf(stderr, "%s\n", text);
+  return static_cast<int>(code);
+}
+
+int runCommandLine(int argc, char **argv) noexcept {
+  try {
+    return dispatch(
+        parseCommandLine(std::vector<std::string>(argv + 1, argv + argc)));
+  } catch (const rt::Error &error) {
+    return report(error.what(), error.exitCode());
+  } catch (const std::bad_alloc &) {
+    return report("error[FSDPQ-6026]: the host has not enough memory\n"
+                  "  hint: lower --batch_size or --context_length; "
+                  "fsdpq-run plan says what a run needs",
+                  ExitCode::DoesNotFit);
+  } catch (const std::exception &error) {
+    std::fprintf(stderr,
+                 "error[FSDPQ-6027]: unexpected failure: %s\n"
+                 "  hint: this is a defect of fsdpq-run; please report it with "
+                 "the command line\n",
+                 error.what());
+  } catch (...) {
+    return report("error[FSDPQ-6027]: unexpected failure", ExitCode::RunFailure);
+  }
+  return static_cast<int>(ExitCode::RunFailure);
+}
+
+} // namespace fsdpq::run

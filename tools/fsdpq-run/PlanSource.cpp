@@ -1,0 +1,129 @@
+#include "tools/fsdpq-run/PlanSource.h"
+
+#include "runtime/support/AtomicFile.h"
+#include "runtime/support/Error.h"
+#include "runtime/train/Parameters.h"
+#include "tools/fsdpq-run/Console.h"
+#include "tools/fsdpq-run/Places.h"
+#include "tools/fsdpq-run/options/CompileRequest.h"
+#include "tools/fsdpq-run/options/Values.h"
+
+#include <cstdio>
+
+namespace fsdpq::run {
+
+using rt::Error;
+using rt::ExitCode;
+
+/// The rank of the plan's adapters; 0 if it has none.
+static int64_t adapterRank(const plan::Plan &plan) {
+  for (const plan::Parameter *parameter : *plan.parameters())
+    if (rt::isAdapter(*parameter) && parameter->hf() &&
+        parameter->hf()->string_view().ends_with(".lora_A.weight"))
+      return parameter->shape()->Get(0);
+  return 0;
+}
+
+static std::optional<std::string> metadata(const plan::Plan &plan,
+                                           std::string_view key) {
+  if (plan.metadata())
+    for (const plan::KeyValue *entry : *plan.metadata())
+      if (entry->key()->string_view() == key && entry->value())
+        return entry->value()->str();
+  return std::nullopt;
+}
+
+/// What the options say must be what the plan was compiled for.
+static void checkPlan(const Settings &settings, const rt::LoadedPlan &loaded) {
+  auto refuse = [&](const std::string &what, const std::string &hint) {
+    throw Error(6028, ExitCode::BadInput, what, settings.planFile, hint);
+  };
+  const plan::Plan &plan = loaded.plan();
+  for (const std::string &program : programsOf(settings.command))
+    if (!loaded.findFunction(program))
+      refuse("the plan has no program \"" + program + "\"",
+             "save one for this command with --save_plan");
+  const int64_t capacity = tokenCapacity(loaded);
+  if (settings.tokenCapacity() > capacity)
+    refuse("the plan holds " + std::to_string(capacity) +
+               " tokens; --batch_size x --context_length needs " +
+               std::to_string(settings.tokenCapacity()),
+           "lower one of them, or compile again");
+
+  // Without an adapter to start from, eval and generate leave adapters at their
+  // initial values, which change nothing.
+  if (settings.command != Train && settings.lora.rank == 0)
+    return;
+  const int64_t rank = adapterRank(plan);
+  if (settings.lora.rank != rank)
+    refuse("the plan was compiled for adapters of rank " +
+               std::to_string(rank) + ", not " +
+               std::to_string(settings.lora.rank),
+           rank == 0 ? "use a plan with adapters"
+                     : "use adapters of rank " + std::to_string(rank) +
+                           " (train: --lora_rank)");
+  if (rank > 0)
+    if (const auto scale = metadata(plan, "lora_scale"))
+      if (readReal(*scale) != settings.lora.scale())
+        refuse("the plan multiplies adapters by " + *scale + ", not " +
+                   numberText(settings.lora.scale()),
+               "give the --lora_alpha that it was compiled with");
+}
+
+int64_t tokenCapacity(const rt::LoadedPlan &plan) {
+  const auto tokens = plan.findScalar("tokens");
+  return tokens ? plan.plan().scalars()->Get(*tokens)->max() : 0;
+}
+
+static std::shared_ptr<const rt::LoadedPlan>
+readPlan(const Settings &settings) {
+  requireFile(settings.planFile, "--plan");
+  auto plan = rt::LoadedPlan::fromFile(settings.planFile);
+  if (settings.command != Plan)
+    checkPlan(settings, *plan);
+  return plan;
+}
+
+static CompileOptions requestFor(const Settings &settings,
+                                 const ModelInput &model) {
+  CompileOptions request = makeCompileOptions(settings);
+  request.models = modelsPlace(settings.models);
+  if (request.models.empty())
+    throw Error(6023, ExitCode::BadInput,
+                "the folder with the architectures (.mlir) is not found", "",
+                "name it with --models or $FSDPQ_MODELS");
+  request.configText = model.configText;
+  request.gguf = model.files.isGguf;
+  request.kernelCache = kernelCacheFolder();
+  return request;
+}
+
+std::shared_ptr<const rt::LoadedPlan> obtainPlan(const Settings &settings,
+                                                 const ModelInput &model) {
+  if (!settings.planFile.empty())
+    return readPlan(settings);
+
+  CompileResult result = compileModel(requestFor(settings, model));
+  if (!result.diagnostics.empty())
+    std::fprintf(stderr, "%s%s", result.diagnostics.c_str(),
+                 result.diagnostics.ends_with('\n') ? "" : "\n");
+  if (!result.succeeded)
+    throw Error(6020, ExitCode::BadInput,
+                "the model could not be compiled (see above)",
+                settings.modelName);
+  if (!settings.compileTo.empty()) {
+    printResult(result.ir);
+    return nullptr;
+  }
+  note("compiled in " + fixed(result.seconds, 2) + " s (" +
+       std::to_string(result.kernels) + " kernels, " +
+       std::to_string(result.kernelsFromCache) + " from the cache)");
+  if (!settings.savePlan.empty())
+    rt::writeFileAtomically(
+        settings.savePlan,
+        {reinterpret_cast<const char *>(result.plan.data()),
+         result.plan.size()});
+  return rt::LoadedPlan::fromBytes(std::move(result.plan), "compiled plan");
+}
+
+} // namespace fsdpq::run
