@@ -25,7 +25,10 @@ int64_t FunctionBuilder::getBytes(Value slice) const {
   return cast<exec::SliceOp>(op).getBytes();
 }
 
-Value FunctionBuilder::makeAlloc(OpBuilder &at, StringRef name, int64_t bytes) {
+Value FunctionBuilder::makeAlloc(StringRef name, int64_t bytes) {
+  // At the start of the block: a part of it may take the place of a temporary
+  // that was made earlier.
+  OpBuilder at = OpBuilder::atBlockBegin(builder.getInsertionBlock());
   return exec::AllocOp::create(at, source.getLoc(),
                                exec::SliceType::get(at.getContext()), name, bytes);
 }
@@ -120,7 +123,7 @@ Value FunctionBuilder::getWritable(Value value, Operation *writer) {
   if (owned && !neededLater)
     return slice;
   auto type = cast<RankedTensorType>(value.getType());
-  Value copy = makeAlloc(builder, "copy", getBytes(slice));
+  Value copy = makeAlloc("copy", getBytes(slice));
   exec::CopyOp::create(builder, writer->getLoc(), slice, copy, getUsedBytes(type),
                        /*stream=*/0);
   return copy;
@@ -281,7 +284,7 @@ LogicalResult FunctionBuilder::buildOp(Operation &op, Layers layers) {
       })
       .Case([&](kern::EmptyOp empty) {
         slices[empty.getResult()] = {makeAlloc(
-            builder, "t",
+            "t",
             getTensorBytes(cast<RankedTensorType>(empty.getResult().getType())))};
         return success();
       })
@@ -363,7 +366,7 @@ LogicalResult FunctionBuilder::buildStack(tfm::StackOp op) {
     }
   }
   Carry carry{Value(), carriedBytes, keepsInputs ? depth + 1 : 2};
-  carry.storage = makeAlloc(builder, "carry", carry.slots * carriedBytes);
+  carry.storage = makeAlloc("carry", carry.slots * carriedBytes);
   residuals.carry = carry;
   for (int64_t kind = 0; kind < (int64_t)op.getKinds().size(); ++kind) {
     auto &kindStorage = residuals.storage.emplace_back();
@@ -373,7 +376,7 @@ LogicalResult FunctionBuilder::buildStack(tfm::StackOp op) {
       int64_t bytes = getTensorBytes(cast<RankedTensorType>(type));
       kindStorage.push_back(residuals.isInput[kind][index]
                                 ? Value()
-                                : makeAlloc(builder, "residual",
+                                : makeAlloc("residual",
                                             llvm::count(kindOf, kind) * bytes));
     }
   }
@@ -429,7 +432,7 @@ LogicalResult FunctionBuilder::buildStackGrad(tfm::StackGradOp op) {
   SmallVector<int64_t> ordinals = getKindOrdinals(kindOf, op.getKinds().size());
   const Residuals &residuals = saved[op.getSaved()];
   int64_t bytes = getTensorBytes(cast<RankedTensorType>(op.getDy().getType()));
-  Carry carry{makeAlloc(builder, "dcarry", 2 * bytes), bytes, 2};
+  Carry carry{makeAlloc("dcarry", 2 * bytes), bytes, 2};
   placeAt(op.getDy(), makeSubslice(carry.storage, bytes, carry.offset(0)),
           builder.getInsertionBlock());
 
@@ -490,7 +493,7 @@ LogicalResult FunctionBuilder::buildChunkLoop(tfm::ChunkLoopOp op) {
   int64_t chunk = op.getChunk(), count = (rows + chunk - 1) / chunk;
   for (Value result : op.getResults())
     slices[result] = {makeAlloc(
-        builder, "rows", getTensorBytes(cast<RankedTensorType>(result.getType())))};
+        "rows", getTensorBytes(cast<RankedTensorType>(result.getType())))};
   // Iterations beyond the labelled rows find none left and do nothing, so the
   // count need not depend on the micro-batch. Offsets of the last chunk stay
   // within the buffers because capacities are multiples of the chunk or it is

@@ -41,7 +41,7 @@ private:
   /// A destination as it may be written: a copy when the value is needed later.
   Value getWritable(Value value, Operation *writer);
 
-  Value makeAlloc(OpBuilder &at, StringRef name, int64_t bytes);
+  Value makeAlloc(StringRef name, int64_t bytes);
   Value makeSlice(StringRef name, const Storage::Place &place,
                   ArrayRef<int64_t> ordinals);
   /// Part of `source` that lies at `offsets[i]` in iteration i.

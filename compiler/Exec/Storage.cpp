@@ -66,24 +66,23 @@ Storage::Place Storage::getFlat(StringRef name, StringRef buffer) const {
 
 Storage::Place Storage::getPort(StringRef name, RankedTensorType type, bool input,
                                 kern::ExtentAttr extent) {
+  int64_t bytes = getTensorBytes(type);
+  if (name == exec::stagingArena) { // each parameter on its way in, one at a time
+    stagingBytes = std::max(stagingBytes, bytes);
+    return {exec::stagingArena, 0, 0, bytes};
+  }
   auto [place, isNew] = ports.try_emplace(name);
   if (!isNew)
     return place->second;
-  bool staging = name == exec::stagingArena;
-  int64_t &end = staging ? stagingBytes : stepBytes;
-  int64_t bytes = getTensorBytes(type);
-  place->second = {staging ? exec::stagingArena : exec::stepArena,
-                   staging ? 0 : end, 0, bytes};
-  if (staging)
-    return place->second;
+  place->second = {exec::stepArena, stepBytes, 0, bytes};
   OpBuilder builder = OpBuilder::atBlockEnd(&plan.getBody().front());
   exec::PortOp::create(builder, plan.getLoc(), builder.getStringAttr(name),
                        input ? builder.getUnitAttr() : UnitAttr(),
                        TypeAttr::get(type.getElementType()),
                        FlatSymbolRefAttr::get(builder.getContext(),
                                               exec::stepArena),
-                       builder.getI64IntegerAttr(end), extent);
-  end = llvm::alignTo(end + bytes, exec::alignment);
+                       builder.getI64IntegerAttr(stepBytes), extent);
+  stepBytes = llvm::alignTo(stepBytes + bytes, exec::alignment);
   return place->second;
 }
 

@@ -82,18 +82,18 @@ def Exec_ScalarOp : Exec_Op<"scalar", [Symbol]> {
   let assemblyFormat = "$sym_name attr-dict";
 }
 
-def Exec_PortOp : Exec_Op<"port", [Symbol]> {
+def Exec_PortOp : Exec_Op<"port"> {
   let summary = "An array the host writes or reads";
   let description = [{
     ```mlir
-    exec.port @ids input i32 at @step[0] extent = #kern.extent<scalar = "tokens", cap = 512>
+    exec.port "ids" input i32 at @step[0] extent = #kern.extent<scalar = "tokens", cap = 512>
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, UnitAttr:$input, TypeAttr:$type,
+  let arguments = (ins StrAttr:$name, UnitAttr:$input, TypeAttr:$type,
                        FlatSymbolRefAttr:$arena, I64Attr:$offset,
                        Kern_ExtentAttr:$extent);
   let assemblyFormat = [{
-    $sym_name (`input` $input^)? $type `at` $arena `[` $offset `]` `extent` `=` $extent attr-dict
+    $name (`input` $input^)? $type `at` $arena `[` $offset `]` `extent` `=` $extent attr-dict
   }];
 }
 

@@ -92,8 +92,13 @@ ModelInput openModelConfig(const Settings &settings) {
 std::unique_ptr<rt::Tokenizer> loadTokenizer(const rt::ModelFiles &files) {
   if (files.isGguf)
     return rt::loadTokenizerGguf(files.ggufMetadata);
-  return rt::loadTokenizerJson(
-      (fs::path(files.path) / "tokenizer.json").string());
+  const fs::path path = fs::path(files.path) / "tokenizer.json";
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+    throw Error(6030, ExitCode::BadInput,
+                "the model's folder has no tokenizer.json", files.path,
+                "only pre-tokenised records (input_ids) need none");
+  return rt::loadTokenizerJson(path.string());
 }
 
 /// Adds the ids under "eos_token_id": a number or a list of them.

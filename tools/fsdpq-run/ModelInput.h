@@ -29,7 +29,8 @@ ModelInput openModelInput(const Settings &settings);
 /// which may also be named itself; a GGUF file.
 ModelInput openModelConfig(const Settings &settings);
 
-/// The model's tokenizer: tokenizer.json in its folder or the GGUF file's own.
+/// The model's tokenizer: tokenizer.json in its folder (Error 6030 if there is
+/// none) or the GGUF file's own.
 std::unique_ptr<rt::Tokenizer> loadTokenizer(const rt::ModelFiles &files);
 
 /// The ids that end an answer: those that the tokenizer, config.json and

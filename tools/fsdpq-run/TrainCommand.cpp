@@ -49,12 +49,10 @@ void sayWhatIsTrained(const Settings &settings, const plan::Plan &plan) {
 }
 
 void saySteps(const rt::Trainer &trainer, const Settings &settings) {
-  std::string text =
-      std::to_string(trainer.totalSteps()) + " optimizer steps, " +
-      std::to_string(trainer.stepsPerEpoch()) + " an epoch, of " +
-      std::to_string(settings.accumulation) + " x " +
-      std::to_string(settings.batchSize) + " rows";
-  note(text);
+  note(std::to_string(trainer.totalSteps()) + " optimizer steps, " +
+       std::to_string(trainer.stepsPerEpoch()) + " an epoch, of " +
+       std::to_string(settings.accumulation) + " x " +
+       std::to_string(settings.batchSize) + " rows");
   if (trainer.droppedRows() > 0)
     note(grouped(trainer.droppedRows()) +
          " rows of each epoch fill no step and are left out");
@@ -72,6 +70,8 @@ public:
   void show(const rt::StepRecord &record) {
     if (bar)
       bar->show(record);
+    if (bar && lines)
+      bar->endLine(); // both may end on one terminal
     if (lines)
       lines->show(record);
   }

@@ -171,10 +171,10 @@ void PlanWriter::writeKernel(kern::FuncOp kernel) {
 
 void PlanWriter::writePort(exec::PortOp port) {
   auto table = std::make_unique<plan::PortT>();
-  table->name = port.getSymName().str();
+  table->name = port.getName().str();
   table->dtype = port.getType().isInteger(32) ? "i32" : "f32";
   table->extent = writeExtent(port.getExtent());
-  table->slice = writeSlice({port.getSymName(), port.getArena(),
+  table->slice = writeSlice({port.getName(), port.getArena(),
                              (int64_t)port.getOffset(),
                              port.getExtent().getCap() * 4});
   (port.getInput() ? result.inputs : result.outputs).push_back(std::move(table));

@@ -111,7 +111,7 @@ TEST(ModelInput, RecordsWithoutATokenizer) {
   settings.dataset = folder.write(
       "alpaca.jsonl", R"({"instruction": "a", "output": "b"})");
   EXPECT_EQ(errorId([&] { loadRecords(settings, model); }, "tokenizer.json"),
-            1301);
+            6030);
 }
 
 TEST(ModelInput, TokensBeyondTheEmbedding) {
