@@ -152,6 +152,12 @@ Value BodyBuilder::toFloat(Value value, Type type) {
   return value;
 }
 
+Value BodyBuilder::lookUp(Value index, ArrayRef<float> table) {
+  auto type = RankedTensorType::get(table.size(), getF32Type());
+  return kern::LookupOp::create(*this, getF32Type(), index,
+                                DenseElementsAttr::get(type, table));
+}
+
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
@@ -360,6 +366,17 @@ void BodyBuilder::tiles(int64_t count, int64_t size,
     body(begin, size);
     return SmallVector<Value>();
   });
+}
+
+void BodyBuilder::blockOf(Value block, int64_t count, int64_t size,
+                          llvm::function_ref<void(int64_t)> body) {
+  int64_t whole = count / size, rest = count % size;
+  if (whole && rest)
+    branch(
+        compare(arith::CmpIPredicate::ult, block, index(whole)),
+        [&] { body(size); }, [&] { body(rest); });
+  else
+    body(whole ? size : rest);
 }
 
 void BodyBuilder::branch(Value condition, llvm::function_ref<void()> then,

@@ -78,6 +78,9 @@ public:
   Value toFloat(Value value, Type type);
   Value toElement(Value value) { return toFloat(value, element); }
 
+  /// The entry of an f32 table whose size is a power of two.
+  Value lookUp(Value index, ArrayRef<float> table);
+
   // Memory. Missing trailing indices are 0.
   Value load(Value memref, ValueRange indices, ArrayRef<int64_t> shape);
   void store(Value tile, Value memref, ValueRange indices);
@@ -132,6 +135,10 @@ public:
       Value begin, int64_t size, ValueRange carried)>;
   SmallVector<Value> tiles(int64_t count, int64_t size, ValueRange carried,
                            TileBody body);
+  /// Calls `body` with the size of block number `block` when `count` elements
+  /// are cut into blocks of `size`: all have it but a shorter last one.
+  void blockOf(Value block, int64_t count, int64_t size,
+               llvm::function_ref<void(int64_t size)> body);
   void branch(Value condition, llvm::function_ref<void()> then,
               llvm::function_ref<void()> otherwise);
 

@@ -9,12 +9,6 @@ using namespace fsdpq;
 using namespace fsdpq::kernels;
 using arith::CmpIPredicate;
 
-static Value emitLookup(BodyBuilder &b, Value code, ArrayRef<float> table) {
-  auto type = RankedTensorType::get(table.size(), b.getF32Type());
-  return kern::LookupOp::create(b, b.getF32Type(), code,
-                                DenseElementsAttr::get(type, table));
-}
-
 /// The values of `bytes` pairs of codes from byte `begin` on.
 static Value emitPairs(BodyBuilder &b, Value codes, Value begin, int64_t bytes,
                        Value scale, ArrayRef<float> codebook, Type element) {
@@ -30,7 +24,7 @@ static Value emitPairs(BodyBuilder &b, Value codes, Value begin, int64_t bytes,
         Value high = arith::ShRUIOp::create(b, pair, b.i32(4));
         Value low = arith::AndIOp::create(b, pair, b.i32(15));
         Value code = b.select(isSecond, low, high);
-        Value value = b.mul(emitLookup(b, code, codebook), scale);
+        Value value = b.mul(b.lookUp(code, codebook), scale);
         return SmallVector<Value>{b.toFloat(value, element)};
       })[0];
   return b.reshape(values, 2 * bytes);
@@ -61,10 +55,10 @@ kern::FuncOp kernels::buildDequantize(OpBuilder &builder, Location loc,
     Value code = arith::ExtUIOp::create(b, b.getI32Type(), scale);
     Value nested =
         b.loadScalar(b.argument(2), b.quotient(block, format.nested));
-    Value product = b.mul(emitLookup(b, code, qt::getDynamicMap()), nested);
+    Value product = b.mul(b.lookUp(code, qt::getDynamicMap()), nested);
     scale = b.add(product, b.loadScalar(b.argument(3), b.index(0)));
   }
-  auto emitBlock = [&](int64_t count) {
+  b.blockOf(block, elements, format.block, [&](int64_t count) {
     Value byte = b.mul(block, b.index(format.block / 2));
     Value first = b.mul(block, b.index(format.block));
     if (int64_t pairs = count / 2)
@@ -76,13 +70,6 @@ kern::FuncOp kernels::buildDequantize(OpBuilder &builder, Location loc,
                            codebook, element);
     b.storeScalar(b.extract(last, b.index(0)), y,
                   b.add(first, b.index(count - 1)));
-  };
-  int64_t whole = elements / format.block, rest = elements % format.block;
-  if (whole && rest)
-    b.branch(
-        b.compare(CmpIPredicate::ult, block, b.index(whole)),
-        [&] { emitBlock(format.block); }, [&] { emitBlock(rest); });
-  else
-    emitBlock(whole ? format.block : rest);
+  });
   return b.getKernel();
 }

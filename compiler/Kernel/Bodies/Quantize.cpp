@@ -13,7 +13,6 @@ using namespace mlir;
 using namespace fsdpq;
 using namespace fsdpq::kernels;
 using arith::CmpFPredicate;
-using arith::CmpIPredicate;
 
 namespace {
 
@@ -31,12 +30,10 @@ struct Thresholds {
 /// The number of thresholds strictly below `x`, by bisection.
 static Value emitRank(BodyBuilder &b, Value x, const Thresholds &thresholds) {
   int64_t count = thresholds.table.size();
-  auto type = RankedTensorType::get(count, b.getF32Type());
-  auto table = DenseElementsAttr::get(type, ArrayRef(thresholds.table));
   Value rank = b.i32(0);
   for (int64_t step = count / 2; step > 0; step /= 2) {
     Value probe = b.add(rank, b.i32(step - 1));
-    Value threshold = kern::LookupOp::create(b, b.getF32Type(), probe, table);
+    Value threshold = b.lookUp(probe, thresholds.table);
     Value isAbove = b.compare(CmpFPredicate::OGT, x, threshold);
     rank = b.select(isAbove, b.add(rank, b.i32(step)), rank);
   }
@@ -50,19 +47,6 @@ static Value emitScaled(BodyBuilder &b, Value x, Value absmax,
   Value scaled = reciprocal ? b.mul(x, reciprocal) : b.div(x, absmax);
   Value zero = b.constant(b.getF32Type(), 0);
   return b.select(b.compare(CmpFPredicate::OEQ, x, zero), zero, scaled);
-}
-
-/// Calls `emitBlock(size)` for what block number `block` of `elements` is.
-static void emitBlocks(BodyBuilder &b, Value block, int64_t elements,
-                       int64_t size,
-                       llvm::function_ref<void(int64_t)> emitBlock) {
-  int64_t whole = elements / size, rest = elements % size;
-  if (whole && rest)
-    b.branch(
-        b.compare(CmpIPredicate::ult, block, b.index(whole)),
-        [&] { emitBlock(size); }, [&] { emitBlock(rest); });
-  else
-    emitBlock(whole ? size : rest);
 }
 
 /// Two codes a byte, the first in the high nibble.
@@ -96,12 +80,10 @@ kern::FuncOp kernels::buildQuantize(OpBuilder &builder, Location loc,
   // Codes in the order of their values. A look-up gives floats.
   SmallVector<float> codeTable(quantizer.codes.begin(), quantizer.codes.end());
   codeTable.resize(16, 0);
-  auto codesType = RankedTensorType::get(16, f32);
-  auto codesInOrder = DenseElementsAttr::get(codesType, ArrayRef(codeTable));
   auto toCode = [&](Value scaled) -> Value {
     Value rank = emitRank(b, scaled, thresholds);
     if (!format.isNF4) {
-      Value code = kern::LookupOp::create(b, f32, rank, codesInOrder);
+      Value code = b.lookUp(rank, codeTable);
       rank = arith::FPToSIOp::create(b, b.getI32Type(), code);
     }
     return arith::TruncIOp::create(b, i8, rank);
@@ -110,7 +92,7 @@ kern::FuncOp kernels::buildQuantize(OpBuilder &builder, Location loc,
   Value block = b.item();
   Value first = b.mul(block, b.index(format.block));
   Value byte = b.mul(block, b.index(format.block / 2));
-  emitBlocks(b, block, elements, format.block, [&](int64_t count) {
+  b.blockOf(block, elements, format.block, [&](int64_t count) {
     Value x = b.load(b.argument(0), first, count);
     Value absmax = b.max(x, 0, [&](Value v) { return b.absolute(v); });
     b.storeScalar(absmax, b.argument(2), block);
@@ -160,7 +142,7 @@ kern::FuncOp kernels::buildQuantizeScales(OpBuilder &builder, Location loc,
   Thresholds thresholds(qt::getDynamicThresholds());
   Value offset = b.loadScalar(b.argument(1), b.index(0));
   Value first = b.mul(b.item(), b.index(format.nested));
-  emitBlocks(b, b.item(), blocks, format.nested, [&](int64_t count) {
+  b.blockOf(b.item(), blocks, format.nested, [&](int64_t count) {
     Value scales = b.load(b.argument(0), first, count);
     Value absmax =
         b.max(scales, 0, [&](Value v) { return b.absolute(b.sub(v, offset)); });
