@@ -1,7 +1,7 @@
 //===- Bodies.h - The kernels that tfm operations become --------*- C++ -*-===//
 //
 // Each function adds one kern.func at the builder's insertion point and gives
-// it. Arguments of the kernel are listed in order; `?` is a run-time number of
+// it. Arguments of the kernel are listed in order, what is only read first; `?` is a run-time number of
 // rows (or elements), `inout` is both read and written. Scalars (f64) and
 // extents (i64) come last. `e` is `element`, f32 or f64; ids are i32.
 //
@@ -56,7 +56,7 @@ kern::FuncOp buildRmsNormWeightGrad(OpBuilder &, Location, int64_t columns,
 kern::FuncOp buildRopeTable(OpBuilder &, Location, ArrayRef<double> frequencies,
                             Type element);
 
-/// (inout x: ? x W, table: ? x E). The first `heads` * E columns. Items: rows.
+/// (table: ? x E, inout x: ? x W). The first `heads` * E columns. Items: rows.
 kern::FuncOp buildRope(OpBuilder &, Location, int64_t columns, int64_t headDim,
                        int64_t heads, bool inverse, Type element);
 
@@ -119,7 +119,7 @@ kern::FuncOp buildCrossEntropy(OpBuilder &, Location, int64_t vocabulary,
 kern::FuncOp buildCrossEntropyGrad(OpBuilder &, Location, int64_t vocabulary,
                                    Type element);
 
-/// (inout logits: ? x V, targets: ?, loss: ?, weight: f64). The logits become
+/// (targets: ?, inout logits: ? x V, loss: ?, weight: f64). The logits become
 /// their gradient. Items: rows.
 kern::FuncOp buildFusedCrossEntropy(OpBuilder &, Location, int64_t vocabulary,
                                     Type element);
@@ -155,11 +155,11 @@ kern::FuncOp buildScaleMean(OpBuilder &, Location, int64_t blocks);
 kern::FuncOp buildQuantizeScales(OpBuilder &, Location, qt::BlockFormat,
                                  int64_t blocks);
 
-/// (g: N, partial: items). partial[i] = sum of squares of tile i. Items:
+/// (g: N, partial: items x f64). partial[i] = sum of squares of tile i. Items:
 /// N / gcd(N, flatTile).
 kern::FuncOp buildSumSquares(OpBuilder &, Location, int64_t elements, Type element);
 
-/// (partial: P, norm: 1). norm = sqrt(sum), summed in order in f64. One item.
+/// (partial: P x f64, norm: 1). norm = sqrt(sum), summed in order in f64. One item.
 kern::FuncOp buildNorm(OpBuilder &, Location, int64_t partials, Type element);
 
 /// One optimizer step over a flat buffer of N elements; see

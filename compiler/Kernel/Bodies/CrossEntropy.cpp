@@ -93,11 +93,11 @@ kern::FuncOp kernels::buildFusedCrossEntropy(OpBuilder &builder, Location loc,
   BodyBuilder b(builder, loc,
                 "fused_cross_entropy_" + Twine(vocabulary) + "_" +
                     nameOf(element),
-                {rowsOf(element, vocabulary), rowsOf(builder.getI32Type()),
+                {rowsOf(builder.getI32Type()), rowsOf(element, vocabulary),
                  rowsOf(element), builder.getF64Type()},
                 element);
-  Value row = b.item(), memref = b.argument(0);
-  Value target = b.loadScalar(b.argument(1), row);
+  Value row = b.item(), memref = b.argument(1);
+  Value target = b.loadScalar(b.argument(0), row);
   b.branch(
       isIgnored(b, target),
       [&] {

@@ -40,11 +40,11 @@ kern::FuncOp kernels::buildRope(OpBuilder &builder, Location loc,
                 Twine(inverse ? "rope_inverse_" : "rope_") + Twine(columns) +
                     "_" + Twine(heads) + "x" + Twine(headDim) + "_" +
                     nameOf(element),
-                {rowsOf(element, columns), rowsOf(element, headDim)}, element);
-  Value row = b.item(), x = b.argument(0);
+                {rowsOf(element, headDim), rowsOf(element, columns)}, element);
+  Value row = b.item(), table = b.argument(0), x = b.argument(1);
   int64_t half = headDim / 2;
-  Value cosines = b.load(b.argument(1), row, half);
-  Value sines = b.load(b.argument(1), {row, b.index(half)}, half);
+  Value cosines = b.load(table, row, half);
+  Value sines = b.load(table, {row, b.index(half)}, half);
   b.loop(b.index(0), b.index(heads * headDim), headDim, [&](Value first) {
     Value second = b.add(first, b.index(half));
     Value x1 = b.load(x, {row, first}, half);

@@ -146,9 +146,9 @@ TYPED_TEST(KernelBodies, Rope) {
         wanted[t * columns + h * e + i] = a * c - b * s;
         wanted[t * columns + h * e + e / 2 + i] = b * c + a * s;
       }
-  this->harness.run(rope, rows, x.data(), table.data());
+  this->harness.run(rope, rows, table.data(), x.data());
   expectNear(x, wanted, "rotated");
-  this->harness.run(back, rows, x.data(), table.data());
+  this->harness.run(back, rows, table.data(), x.data());
   expectNear(x, widen(original), "rotated back");
 }
 
@@ -316,7 +316,7 @@ TYPED_TEST(KernelBodies, CrossEntropy) {
                       dloss.data(), dlogits.data());
     expectNear(dlogits, wantedGrad, "dlogits");
     loss.assign(rows, NAN);
-    this->harness.run(c.fused, rows, logits.data(), targets.data(), loss.data(),
+    this->harness.run(c.fused, rows, targets.data(), logits.data(), loss.data(),
                       &weight);
     expectNear(loss, wantedLoss, "fused loss");
     expectNear(logits, wantedFused, "fused gradient");
