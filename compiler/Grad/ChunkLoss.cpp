@@ -54,7 +54,10 @@ struct ChunkLossPass : fsdpq::impl::TfmChunkLossBase<ChunkLossPass> {
     getOperation().walk([&](tfm::ChunkLoopOp loop) {
       auto capacity = cast<RankedTensorType>(loop.getSliced().front().getType())
                           .getDimSize(0);
+      // Chunks cover the buffers exactly; capacities are multiples of 128.
       int64_t chunk = std::min<int64_t>(rows, capacity);
+      while (capacity % chunk != 0)
+        chunk -= 128;
       loop.setChunk(chunk);
       setChunk(SymbolTable::lookupNearestSymbolFrom<tfm::FuncOp>(
                    loop, loop.getBodyAttr()),

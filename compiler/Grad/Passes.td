@@ -84,8 +84,8 @@ def TfmPlanResiduals : GradPass<"tfm-plan-residuals"> {
 def TfmChunkLoss : GradPass<"tfm-chunk-loss"> {
   let summary = "Cut the head's loops into chunks";
   let description = [{
-    Gives every `tfm.chunk_loop` chunks of at most `rows` rows, so that the
-    logits of one chunk are alive at a time.
+    Gives every `tfm.chunk_loop` chunks of at most `rows` rows, the most that
+    divide the capacity, so that the logits of one chunk are alive at a time.
 
     Input, for a capacity of 4096 rows:
     ```mlir

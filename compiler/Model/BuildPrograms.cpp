@@ -5,6 +5,7 @@
 #include "dialects/Tfm/Tfm.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace fsdpq {
 #define GEN_PASS_DEF_TFMBUILDPROGRAMS
@@ -43,6 +44,13 @@ static SmallVector<Value> inlineBody(OpBuilder &builder, tfm::FuncOp function,
   }
   return llvm::map_to_vector(function.getTerminator()->getOperands(),
                              [&](Value value) { return mapping.lookup(value); });
+}
+
+/// Capacity for labelled rows: that of tokens, rounded so that the loss can be
+/// cut into even chunks.
+static int64_t getLabelCapacity(int64_t tokens) {
+  constexpr int64_t granule = 512;
+  return tokens <= granule ? tokens : llvm::alignTo(tokens, granule);
 }
 
 namespace {
@@ -88,10 +96,11 @@ private:
     Location loc = trunk.getLoc();
     Type ids = trunk.getArgumentTypes().front();
     int64_t capacity = cast<RankedTensorType>(ids).getDimSize(0);
-    Type rows = withRows(ids, capacity, tfm::labelsDim);
-    Type chunkRows = withRows(ids, capacity, tfm::chunkDim);
+    int64_t labels = getLabelCapacity(capacity);
+    Type rows = withRows(ids, labels, tfm::labelsDim);
+    Type chunkRows = withRows(ids, labels, tfm::chunkDim);
     Type chunkX =
-        withRows(head.getArgumentTypes().front(), capacity, tfm::chunkDim);
+        withRows(head.getArgumentTypes().front(), labels, tfm::chunkDim);
 
     auto body = tfm::FuncOp::create(
         builder, loc, (name + ".head").str(),
@@ -100,7 +109,7 @@ private:
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(&body.getBody().front());
       Value logits = inlineBody(builder, head, body.getBody().getArgument(0),
-                                capacity, tfm::chunkDim)
+                                labels, tfm::chunkDim)
                          .front();
       auto loss = tfm::CrossEntropyOp::create(builder, head.getLoc(), logits,
                                               body.getBody().getArgument(1));
@@ -125,7 +134,7 @@ private:
     tfm::ChunkLoopOp::create(
         builder, loc, TypeRange(), ValueRange{chosen, values[4]}, ValueRange(),
         FlatSymbolRefAttr::get(context, body.getSymName()),
-        builder.getI64IntegerAttr(capacity));
+        builder.getI64IntegerAttr(labels));
     tfm::ReturnOp::create(builder, loc, ValueRange());
   }
 

@@ -19,10 +19,18 @@ Executor::Executor(std::shared_ptr<const LoadedPlan> source, Device &device)
     arenas.emplace_back(device, arena->bytes(),
                         "arena " + arena->name()->str());
 
-  for (const plan::Kernel *kernel : *plan.kernels())
+  for (const plan::Kernel *kernel : *plan.kernels()) {
+    // Plans made to be looked at (`fsdpq-run plan`) hold no code.
+    if (!kernel->code() || kernel->code()->size() == 0)
+      throw Error(4020, ExitCode::BadInput,
+                  "the plan holds no code for kernel '" + kernel->name()->str() +
+                      "'",
+                  "", "compile the plan for running: `fsdpq-run plan` leaves "
+                      "kernels out");
     kernels.push_back(device.loadKernel(
         {kernel->name()->string_view(), kernel->symbol()->string_view(),
          kernel->form(), kernel->code()->data(), kernel->code()->size()}));
+  }
 
   for (const plan::Scalar *scalar : *plan.scalars()) {
     ScalarCell cell;

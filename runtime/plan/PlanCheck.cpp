@@ -184,8 +184,6 @@ private:
       if (kernel->form() > plan::KernelForm::MAX)
         fail(3011,
              "form " + std::to_string(int(kernel->form())) + " is unknown");
-      if (!kernel->code() || kernel->code()->size() == 0)
-        fail(3011, "it has no code");
     }
     subject.clear();
   }

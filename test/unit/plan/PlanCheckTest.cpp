@@ -113,8 +113,6 @@ static const Damage numbers[] = {
            p.slices[3]->arena = 2),
     DAMAGE(KernelForm, 3011, "kernel 'rms_norm': form 9 is unknown",
            p.kernels[1]->form = plan::KernelForm(9)),
-    DAMAGE(KernelCode, 3011, "kernel 'rms_norm': it has no code",
-           p.kernels[1]->code.clear()),
     DAMAGE(ArgSlice, 3011,
            "function 'micro_step', instruction 4 (launch rms_norm): argument 0 "
            "names slice 99 of 8",
