@@ -2,6 +2,7 @@
 
 #include "compiler/Exec/Passes.h"
 #include "dialects/Exec/Exec.h"
+#include "dialects/Support/Remarks.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -80,8 +81,15 @@ struct PlanMemoryPass : fsdpq::impl::ExecPlanMemoryBase<PlanMemoryPass> {
       auto arena = SymbolTable::lookupNearestSymbolFrom<exec::ArenaOp>(
           plan, StringAttr::get(&getContext(), exec::activationArena));
       int64_t bytes = 0;
-      for (auto function : plan.getBody().getOps<exec::FuncOp>())
-        bytes = std::max(bytes, place(function));
+      for (auto function : plan.getBody().getOps<exec::FuncOp>()) {
+        int64_t end = place(function);
+        remarkAnalysis(function.getLoc(), RemarkId::PlanMemory)
+            << ("@" + function.getSymName() + " has " + formatBytes(end) +
+                " of temporaries")
+                   .str()
+            << remark::metric("bytes", end);
+        bytes = std::max(bytes, end);
+      }
       if (!arena)
         return;
       if (bytes == 0)

@@ -3,6 +3,7 @@
 #include "compiler/Fuse/JoinLinears.h"
 #include "compiler/Fuse/Passes.h"
 #include "dialects/QT/QT.h"
+#include "dialects/Support/Remarks.h"
 #include "dialects/Tfm/Tfm.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -29,6 +30,7 @@ struct FuseProjections : OpRewritePattern<tfm::GatedSiluOp> {
     if (failed(joined))
       return failure();
     rewriter.setInsertionPoint(gated);
+    remarkPassed(gated.getLoc(), RemarkId::FuseGateUp) << "one product for gate and up";
     rewriter.replaceOpWithNewOp<tfm::GatedSiluOp>(gated, *joined);
     ++fused;
     return success();
@@ -42,7 +44,13 @@ struct FuseGateUpPass : fsdpq::impl::TfmFuseGateUpBase<FuseGateUpPass> {
     RewritePatternSet patterns(&getContext());
     patterns.add<FuseProjections>(&getContext(), numFused);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
-      signalPassFailure();
+      return signalPassFailure();
+    getOperation().walk([](tfm::GatedSiluOp gated) {
+      if (gated.getGateUp().size() == 2)
+        remarkMissed(gated.getLoc(), RemarkId::FuseGateUp)
+            << "gate and up are not products of one value by parameters of one "
+               "type";
+    });
   }
 };
 } // namespace

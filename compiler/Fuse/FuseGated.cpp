@@ -2,6 +2,7 @@
 
 #include "compiler/Fuse/Passes.h"
 #include "dialects/QT/QT.h"
+#include "dialects/Support/Remarks.h"
 #include "dialects/Tfm/Tfm.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -31,6 +32,7 @@ struct FuseGate : OpRewritePattern<tfm::MulOp> {
       return rewriter.notifyMatchFailure(mul, "no operand is a silu");
     if (!silu->hasOneUse())
       return rewriter.notifyMatchFailure(silu, "has a second use");
+    remarkPassed(mul.getLoc(), RemarkId::FuseGated) << "activation joined to its gate";
     rewriter.replaceOpWithNewOp<tfm::GatedSiluOp>(
         mul, ValueRange{silu.getX(), up});
     ++fused;

@@ -2,6 +2,7 @@
 
 #include "compiler/Fuse/Passes.h"
 #include "dialects/QT/QT.h"
+#include "dialects/Support/Remarks.h"
 #include "dialects/Tfm/Tfm.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -51,6 +52,10 @@ struct FuseAdapter : OpRewritePattern<tfm::AddOp> {
         rewriter.getF64FloatAttr(tfm::getBoundFloat(scale.getFactor())),
         rewriter.getDenseI64ArrayAttr(outputs),
         rewriter.getDenseBoolArrayAttr(true));
+    remarkPassed(base.getLoc(), RemarkId::FuseLora)
+        << "adapter joined to its layer"
+        << remark::metric("rank", cast<RankedTensorType>(lora.getB().getType())
+                                      .getDimSize(1));
     rewriter.replaceOp(add, lora.getY());
     ++fused;
     return success();

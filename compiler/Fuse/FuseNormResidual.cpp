@@ -2,6 +2,7 @@
 
 #include "compiler/Fuse/Passes.h"
 #include "dialects/QT/QT.h"
+#include "dialects/Support/Remarks.h"
 #include "dialects/Tfm/Tfm.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -36,6 +37,7 @@ struct FuseForward : OpRewritePattern<tfm::RmsNormOp> {
     rewriter.setInsertionPoint(add);
     auto op = tfm::AddRmsNormOp::create(rewriter, norm.getLoc(), add.getA(),
                                         add.getB(), norm.getW(), norm.getEps());
+    remarkPassed(norm.getLoc(), RemarkId::FuseNorm) << "residual addition and norm in one pass";
     rewriter.replaceOp(norm, {op.getY(), op.getRstd()});
     rewriter.replaceOp(add, op.getSum());
     ++fused;

@@ -3,6 +3,7 @@
 #include "compiler/Fuse/Passes.h"
 #include "dialects/Fsdp/Fsdp.h"
 #include "dialects/QT/QT.h"
+#include "dialects/Support/Remarks.h"
 #include "dialects/Tfm/Tfm.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -55,9 +56,17 @@ private:
       tfm::OptimizerUpdateOp update = updates.lookup(param);
       if (!first || !update || update.getRuleAttr() != first.getRuleAttr() ||
           update.getOptions() != first.getOptions() ||
-          update.getNorm() != first.getNorm())
+          update.getNorm() != first.getNorm()) {
+        remarkMissed(unit.getLoc(), RemarkId::FuseOptimizer)
+            << ("the parameters of @" + unit.getSymName() +
+                " are updated differently")
+                   .str();
         return false;
+      }
     }
+    remarkPassed(unit.getLoc(), RemarkId::FuseOptimizer)
+        << ("one update of @" + unit.getSymName()).str()
+        << remark::metric("parameters", unit.getParams().size());
     OpBuilder builder(first);
     tfm::OptimizerUpdateOp::create(
         builder, first.getLoc(), builder.getArrayAttr(FlatSymbolRefAttr::get(unit)),

@@ -3,6 +3,7 @@
 #include "compiler/Fuse/JoinLinears.h"
 #include "compiler/Fuse/Passes.h"
 #include "dialects/QT/QT.h"
+#include "dialects/Support/Remarks.h"
 #include "dialects/Tfm/Tfm.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -48,6 +49,7 @@ struct FuseProjections : OpRewritePattern<tfm::AttentionOp> {
         rewriter, attention.getLoc(), rotated, attention.getSegments(),
         attention.getHeads(), attention.getKvHeads(), attention.getWindowAttr(),
         attention.getScaleAttr());
+    remarkPassed(attention.getLoc(), RemarkId::FuseQkv) << "one product for q, k and v";
     rewriter.replaceOp(attention, fusedOp);
     ++fused;
     return success();
@@ -61,7 +63,13 @@ struct FuseQkvPass : fsdpq::impl::TfmFuseQkvBase<FuseQkvPass> {
     RewritePatternSet patterns(&getContext());
     patterns.add<FuseProjections>(&getContext(), numFused);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
-      signalPassFailure();
+      return signalPassFailure();
+    getOperation().walk([](tfm::AttentionOp attention) {
+      if (attention.getQkv().size() == 3)
+        remarkMissed(attention.getLoc(), RemarkId::FuseQkv)
+            << "q, k and v are not products of one value by parameters of one "
+               "type, or rotate apart";
+    });
   }
 };
 } // namespace

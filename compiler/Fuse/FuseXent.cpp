@@ -2,6 +2,7 @@
 
 #include "compiler/Fuse/Passes.h"
 #include "dialects/QT/QT.h"
+#include "dialects/Support/Remarks.h"
 #include "dialects/Tfm/Tfm.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -35,6 +36,7 @@ struct FuseLossGradient : OpRewritePattern<tfm::CrossEntropyGradOp> {
     auto op = tfm::FusedCrossEntropyOp::create(
         rewriter, loss.getLoc(), loss.getLogits(), loss.getTargets(),
         splat.getScalar());
+    remarkPassed(loss.getLoc(), RemarkId::FuseLoss) << "loss and gradient in one pass over the logits";
     rewriter.replaceAllUsesWith(loss.getLoss(), op.getLoss());
     rewriter.replaceOp(grad, op.getDlogits());
     rewriter.eraseOp(loss);
@@ -50,7 +52,12 @@ struct FuseXentPass : fsdpq::impl::TfmFuseXentBase<FuseXentPass> {
     RewritePatternSet patterns(&getContext());
     patterns.add<FuseLossGradient>(&getContext(), numFused);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
-      signalPassFailure();
+      return signalPassFailure();
+    getOperation().walk([](tfm::CrossEntropyGradOp grad) {
+      remarkMissed(grad.getLoc(), RemarkId::FuseLoss)
+          << "the logits are needed elsewhere or the row gradients differ: a "
+             "second pass over the logits";
+    });
   }
 };
 } // namespace

@@ -2,6 +2,7 @@
 
 #include "compiler/Grad/Passes.h"
 #include "dialects/QT/QT.h"
+#include "dialects/Support/Remarks.h"
 #include "dialects/Tfm/Tfm.h"
 
 namespace fsdpq {
@@ -59,6 +60,10 @@ struct ChunkLossPass : fsdpq::impl::TfmChunkLossBase<ChunkLossPass> {
       while (capacity % chunk != 0)
         chunk -= 128;
       loop.setChunk(chunk);
+      remarkAnalysis(loop.getLoc(), RemarkId::ChunkLoss)
+          << "the head runs chunk by chunk"
+          << remark::metric("chunks", capacity / chunk)
+          << remark::metric("rows", chunk);
       setChunk(SymbolTable::lookupNearestSymbolFrom<tfm::FuncOp>(
                    loop, loop.getBodyAttr()),
                chunk);

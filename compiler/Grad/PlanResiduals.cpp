@@ -2,6 +2,7 @@
 
 #include "compiler/Grad/Passes.h"
 #include "dialects/QT/QT.h"
+#include "dialects/Support/Remarks.h"
 #include "dialects/Tfm/Tfm.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -61,8 +62,10 @@ struct PlanResidualsPass
   using TfmPlanResidualsBase::TfmPlanResidualsBase;
 
   void runOnOperation() override {
-    if (mode == "none")
+    if (mode == "none") {
+      getOperation().walk([&](tfm::StackGradOp grad) { reportKept(grad); });
       return;
+    }
     if (mode != "block") {
       getOperation().emitError("[FSDPQ-0210] mode = '")
           << mode << "'; known: none, block";
@@ -78,10 +81,41 @@ struct PlanResidualsPass
             SymbolTable::lookupNearestSymbolFrom<tfm::LayerOp>(stack, forwardName);
         auto backward =
             SymbolTable::lookupNearestSymbolFrom<tfm::LayerOp>(grad, backwardName);
-        if (done.insert(forward).second)
-          recomputeBlock(forward, backward);
+        if (!done.insert(forward).second)
+          continue;
+        int64_t before = getResidualBytes(forward);
+        recomputeBlock(forward, backward);
+        remarkPassed(forward.getLoc(), RemarkId::Recompute)
+            << ("@" + forward.getSymName() + " keeps " +
+                formatBytes(getResidualBytes(forward)) + " a layer instead of " +
+                formatBytes(before))
+                   .str()
+            << remark::metric("bytes", getResidualBytes(forward));
       }
     });
+  }
+
+private:
+  static int64_t getResidualBytes(tfm::LayerOp forward) {
+    int64_t bytes = 0;
+    for (Type type : forward.getResultTypes().drop_front()) {
+      auto tensor = cast<RankedTensorType>(type);
+      bytes += tensor.getNumElements() * tensor.getElementTypeBitWidth() / 8;
+    }
+    return bytes;
+  }
+
+  static void reportKept(tfm::StackGradOp grad) {
+    auto stack = grad.getSaved().getDefiningOp<tfm::StackOp>();
+    for (auto symbol : stack.getKinds().getAsRange<SymbolRefAttr>()) {
+      auto forward =
+          SymbolTable::lookupNearestSymbolFrom<tfm::LayerOp>(stack, symbol);
+      remarkAnalysis(forward.getLoc(), RemarkId::KeepResiduals)
+          << ("@" + forward.getSymName() + " keeps " +
+              formatBytes(getResidualBytes(forward)) + " a layer")
+                 .str()
+          << remark::metric("bytes", getResidualBytes(forward));
+    }
   }
 };
 } // namespace

@@ -3,6 +3,7 @@
 #include "compiler/Kernel/Bodies.h"
 #include "compiler/Kernel/Passes.h"
 #include "dialects/Fsdp/Fsdp.h"
+#include "dialects/Support/Remarks.h"
 #include "dialects/Tfm/Tfm.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -78,6 +79,8 @@ private:
         ValueRange{op.getA(), op.getB()}, op.getOut(), op.getM(),
         builder.getArrayAttr(extents), builder.getStrArrayAttr({}),
         DenseI64ArrayAttr());
+    remarkPassed(op.getLoc(), RemarkId::EmitProduct)
+        << "an emitted kernel computes this product";
     op.getResult().replaceAllUsesWith(call.getResult(0));
     op.erase();
     ++numEmitted;

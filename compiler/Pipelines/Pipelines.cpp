@@ -149,6 +149,10 @@ struct CliOptions : PassPipelineOptions<CliOptions> {
                                 llvm::cl::desc("Update rule"),
                                 llvm::cl::init("adamw")};
 
+  Option<std::string> compileTo{*this, "compile-to",
+                                llvm::cl::desc("Last phase of fsdpq-compile"),
+                                llvm::cl::init("exec")};
+
   CompileOptions get() const {
     CompileOptions options;
     options.gguf = gguf;
@@ -199,7 +203,10 @@ void fsdpq::registerPipelines() {
   PassPipelineRegistration<CliOptions>(
       "fsdpq-compile", "All phases, from a model to its plan",
       [](OpPassManager &manager, const CliOptions &cli) {
-        for (const std::string &phase : compilePhases())
+        for (const std::string &phase : compilePhases()) {
           buildFromCli(manager, phase, cli);
+          if (phase == cli.compileTo)
+            break;
+        }
       });
 }

@@ -3,6 +3,7 @@
 #include "compiler/Shard/Passes.h"
 #include "dialects/Fsdp/Fsdp.h"
 #include "dialects/QT/QT.h"
+#include "dialects/Support/Remarks.h"
 #include "dialects/Tfm/Tfm.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -82,6 +83,13 @@ private:
     }
     unit.setPartsAttr(builder.getArrayAttr(parts));
     unit.setBytes(llvm::alignTo(end, ranks * fsdp::shardAlignment));
+    remarkAnalysis(unit.getLoc(), RemarkId::FormUnit)
+        << ("@" + unit.getSymName() + " takes " + formatBytes(*unit.getBytes()) +
+            " a layer")
+               .str()
+        << remark::metric("layers",
+                          unit.getLayers() ? unit.getLayers()->size() : 1)
+        << remark::metric("bytes", (int64_t)*unit.getBytes());
     return success();
   }
 

@@ -3,6 +3,7 @@
 #include "compiler/Shard/Passes.h"
 #include "dialects/Fsdp/Fsdp.h"
 #include "dialects/QT/QT.h"
+#include "dialects/Support/Remarks.h"
 #include "dialects/Tfm/Tfm.h"
 
 namespace fsdpq {
@@ -19,8 +20,15 @@ struct FoldTrivialCollectivesPass
   void runOnOperation() override {
     for (auto architecture : getOperation().getOps<tfm::ArchitectureOp>()) {
       auto meshes = architecture.getBody().getOps<fsdp::MeshOp>();
-      if (meshes.empty() || (*meshes.begin()).getRanks() != 1)
+      if (meshes.empty())
         continue;
+      fsdp::MeshOp mesh = *meshes.begin();
+      if (mesh.getRanks() != 1) {
+        remarkMissed(mesh.getLoc(), RemarkId::FoldCollectives)
+            << "units are cut over several ranks"
+            << remark::metric("ranks", mesh.getRanks());
+        continue;
+      }
       architecture.walk([&](Operation *op) { fold(op); });
     }
   }

@@ -85,6 +85,46 @@ static int64_t countArguments(Type type) {
                 : 1;
 }
 
+/// The element types, in order, of the kernel arguments an operand gives.
+static SmallVector<Type> getArgumentElements(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  Builder builder(type.getContext());
+  auto format = qt::getBlockFormat(tensor.getElementType());
+  if (!format)
+    return {tensor.getElementType()};
+  SmallVector<Type> elements;
+  for (const qt::StoredPart &part :
+       qt::getStoredParts(*format, tensor.getNumElements()))
+    elements.push_back(part.isByte ? Type(builder.getI8Type())
+                                   : Type(builder.getF32Type()));
+  return elements;
+}
+
+/// Operands in the wrong order would compute nonsense silently: arguments must
+/// have the operands' element types and, where the shape is kept, columns.
+static LogicalResult verifyArguments(CallOp call, FuncOp kernel) {
+  unsigned index = 0;
+  for (Value operand : call.getOperands()) {
+    auto tensor = cast<RankedTensorType>(operand.getType());
+    for (Type element : getArgumentElements(tensor)) {
+      auto argument =
+          dyn_cast<MemRefType>(kernel.getArguments()[index++].getType());
+      bool fits = argument && argument.getElementType() == element;
+      if (fits && argument.getRank() == 2 && tensor.getRank() == 2)
+        fits = argument.getDimSize(1) == tensor.getDimSize(1);
+      if (fits)
+        continue;
+      InFlightDiagnostic diagnostic = call.emitOpError("gives ")
+                                      << tensor << " as argument " << index - 1
+                                      << " of " << call.getCalleeAttr();
+      diagnostic.attachNote(kernel.getLoc())
+          << "which is " << kernel.getArguments()[index - 1].getType();
+      return diagnostic;
+    }
+  }
+  return success();
+}
+
 LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto kernel = tables.lookupNearestSymbolFrom<FuncOp>(*this, getCalleeAttr());
   if (!kernel)
@@ -100,6 +140,8 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &tables) {
     diagnostic.attachNote(kernel.getLoc()) << "which takes " << taken;
     return diagnostic;
   }
+  if (failed(verifyArguments(*this, kernel)))
+    return failure();
   if (getOutOffsets() && getOutOffsets()->size() != getOuts().size())
     return emitOpError("has ") << getOutOffsets()->size() << " offsets for "
                                << getOuts().size() << " destinations";
