@@ -21,4 +21,6 @@ uint64_t residentHostMemory() { return statusField("VmRSS:"); }
 
 uint64_t peakHostMemory() { return statusField("VmHWM:"); }
 
+void resetPeakHostMemory() { std::ofstream("/proc/self/clear_refs") << "5"; }
+
 } // namespace fsdpq::rt

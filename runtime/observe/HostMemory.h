@@ -12,4 +12,7 @@ uint64_t residentHostMemory();
 /// included. 0 where the system does not tell.
 uint64_t peakHostMemory();
 
+/// Makes the present the most there has been, where the system allows it.
+void resetPeakHostMemory();
+
 } // namespace fsdpq::rt

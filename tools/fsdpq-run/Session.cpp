@@ -1,5 +1,6 @@
 #include "tools/fsdpq-run/Session.h"
 
+#include "runtime/observe/HostMemory.h"
 #include "runtime/plan/MemoryTable.h"
 #include "runtime/train/Adapter.h"
 #include "runtime/train/AdapterInit.h"
@@ -18,9 +19,19 @@ static void sayMemory(const rt::LoadedPlan &plan, bool verbose) {
     std::fputs(table.text().c_str(), stderr);
 }
 
+static uint64_t startMeasuringMemory() {
+  rt::resetPeakHostMemory();
+  return rt::residentHostMemory();
+}
+
+uint64_t Session::usedMemory() const {
+  const uint64_t peak = rt::peakHostMemory();
+  return peak > memoryBefore ? peak - memoryBefore : 0;
+}
+
 Session::Session(std::shared_ptr<const rt::LoadedPlan> plan,
                  const Settings &settings, const ModelInput &model)
-    : device(settings.threads), executor_((sayMemory(*plan, settings.verbose),
+    : memoryBefore(startMeasuringMemory()), device(settings.threads), executor_((sayMemory(*plan, settings.verbose),
                                            std::move(plan)),
                                           device) {
   const auto start = std::chrono::steady_clock::now();

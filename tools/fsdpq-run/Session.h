@@ -19,7 +19,12 @@ public:
 
   rt::Executor &executor() { return executor_; }
 
+  /// What the plan has taken of the host at its peak, arenas and loading
+  /// included; 0 where the system does not tell.
+  uint64_t usedMemory() const;
+
 private:
+  uint64_t memoryBefore; ///< resident when the plan was about to be prepared
   rt::CpuDevice device;
   rt::Executor executor_;
 };

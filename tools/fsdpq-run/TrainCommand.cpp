@@ -1,4 +1,5 @@
 #include "runtime/observe/Progress.h"
+#include "runtime/plan/MemoryTable.h"
 #include "runtime/support/AtomicFile.h"
 #include "runtime/support/Error.h"
 #include "runtime/train/Adapter.h"
@@ -56,6 +57,12 @@ void saySteps(const rt::Trainer &trainer, const Settings &settings) {
   if (trainer.droppedRows() > 0)
     note(grouped(trainer.droppedRows()) +
          " rows of each epoch fill no step and are left out");
+}
+
+void sayUsedMemory(const Session &session, const plan::Plan &plan) {
+  if (const uint64_t used = session.usedMemory())
+    note("memory used: " + grouped(used) + " bytes at the peak, " +
+         grouped(rt::buildMemoryTable(plan).total) + " planned");
 }
 
 /// Shows the steps where --log_to says.
@@ -131,6 +138,7 @@ int runTrain(const CommandLine &line) {
         },
         [&] { return signals.received() != 0; });
   }
+  sayUsedMemory(session, plan->plan());
   save(session.executor(), settings, model, output);
   if (const int signal = signals.received()) {
     note("stopped by signal " + std::to_string(signal) + " after step " +
