@@ -133,7 +133,7 @@ private:
     out += "kernel " + kernels[number] + " : " +
            plan::EnumNameKernelForm(kernel.form()) + " symbol " +
            kernel.symbol()->str() + ", " +
-           std::to_string(kernel.code()->size()) + " bytes, hash " +
+           std::to_string(kernel.code() ? kernel.code()->size() : 0) + " bytes, hash " +
            escaped(kernel.hash()) + "\n";
   }
 

@@ -193,6 +193,14 @@ TEST(Executor, SlicesAreBounded) {
   errorOf(4104, [&] { executor.readSlice(8, 0, bytes, 1); });
 }
 
+TEST(Executor, RefusesKernelsWithoutCode) {
+  PlanBuilder b = samplePlan();
+  b.plan.kernels.front()->code.clear();
+  RecordingDevice device;
+  EXPECT_THAT(errorOf(4020, [&] { Executor executor(b.load(), device); }),
+              HasSubstr("no code for kernel '" + b.plan.kernels.front()->name));
+}
+
 namespace {
 
 class Trace final : public ExecutionObserver {
