@@ -32,6 +32,18 @@ function(fsdpq_tablegen target td)
   add_public_tablegen_target(${target})
 endfunction()
 
+# fsdpq_add_doc(NAME FILE.td GENERATOR): one Markdown page of `ninja fsdpq-doc`.
+add_custom_target(fsdpq-doc)
+function(fsdpq_add_doc name td generator)
+  set(LLVM_TARGET_DEFINITIONS ${td})
+  string(REPLACE " " ";" generator "${generator}")
+  mlir_tablegen(${name}.md ${generator} EXTRA_INCLUDES ${CMAKE_SOURCE_DIR} ${MLIR_INCLUDE_DIRS})
+  add_custom_target(fsdpq-doc-${name}
+    COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_CURRENT_BINARY_DIR}/${name}.md ${CMAKE_BINARY_DIR}/doc/${name}.md
+    DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/${name}.md)
+  add_dependencies(fsdpq-doc fsdpq-doc-${name})
+endfunction()
+
 # fsdpq_add_compiler_library(NAME SOURCES file... LIBS target... DEPENDS tablegen-target... [HEAVY])
 # HEAVY: the files include linalg, vector or LLVM-dialect headers; they gain
 # little from the light precompiled header.
@@ -54,6 +66,7 @@ function(fsdpq_add_phase name)
   if(ARG_HEAVY)
     set(heavy HEAVY)
   endif()
+  fsdpq_add_doc(Passes${name} Passes.td "-gen-pass-doc")
   fsdpq_add_compiler_library(Fsdpq${name} SOURCES ${ARG_SOURCES} LIBS ${ARG_LIBS}
     DEPENDS fsdpq_${name}_passes ${heavy})
 endfunction()

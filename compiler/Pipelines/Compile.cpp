@@ -1,8 +1,7 @@
 #include "compiler/Pipelines/Compile.h"
 #include "compiler/Pipelines/Pipelines.h"
 #include "compiler/Pipelines/Registration.h"
-#include "compiler/Target/Cpu/ObjectCompiler.h"
-#include "compiler/Target/Plan/Serialize.h"
+#include "compiler/Target/Plan/BuildPlan.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/Tfm/Tfm.h"
 
@@ -117,25 +116,16 @@ LogicalResult Compiler::dump(ModuleOp module, unsigned number, StringRef phase) 
 }
 
 LogicalResult Compiler::finish(ModuleOp module) {
-  auto plan = *module.getOps<exec::PlanOp>().begin();
-  SerializeOptions serialize;
-  cpu::TargetMachineOptions target = cpu::TargetMachineOptions::host();
-  serialize.target = target.cpu;
-  serialize.metadata["architecture"] = plan.getSymName().str();
-  if (!options.planOnly) {
-    SmallVector<kern::FuncOp> kernels(plan.getBody().getOps<kern::FuncOp>());
-    auto compiled = cpu::compileKernels(kernels, target, options.kernelCache,
-                                        options.threads);
-    if (failed(compiled))
-      return failure();
-    for (cpu::CompiledKernel &kernel : *compiled) {
-      result.kernelsFromCache += kernel.fromCache;
-      serialize.kernels[kernel.name] = {kernel.hash, kernel.text,
-                                        std::move(kernel.object)};
-    }
-  }
-  result.kernels = llvm::range_size(plan.getBody().getOps<kern::FuncOp>());
-  result.plan = serializePlan(plan, serialize);
+  FailureOr<BuiltPlan> built =
+      buildPlan(*module.getOps<exec::PlanOp>().begin(),
+                {.kernels = !options.planOnly,
+                 .kernelCache = options.kernelCache,
+                 .threads = options.threads});
+  if (failed(built))
+    return failure();
+  result.kernels = built->kernels;
+  result.kernelsFromCache = built->kernelsFromCache;
+  result.plan = std::move(built->bytes);
   return success();
 }
 

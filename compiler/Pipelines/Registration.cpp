@@ -7,6 +7,7 @@
 #include "compiler/Pipelines/Pipelines.h"
 #include "compiler/Shard/Passes.h"
 #include "compiler/Target/Cpu/Passes.h"
+#include "compiler/Target/Plan/Passes.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/Fsdp/Fsdp.h"
 #include "dialects/Kern/Kern.h"
@@ -35,6 +36,7 @@ void fsdpq::registerAllPasses() {
   registerFsdpqFusePasses();
   registerFsdpqKernelPasses();
   registerFsdpqExecPasses();
+  registerFsdpqTargetPlanPasses();
   cpu::registerCpuPasses();
   registerPipelines();
 }

@@ -12,8 +12,8 @@
 
 tfm.func @callee(%x: tensor<4xf32>) {
   // expected-error@+1 {{calls @nothing, which is no kernel}}
-  %y = kern.call @nothing() into(%x) grid = #kern.extent<add = 1, cap = 1>
-    {extents = [], scalars = []} : () into(tensor<4xf32>)
+  %y = kern.call @nothing(%x) into(%x) grid = #kern.extent<add = 1, cap = 1>
+    {extents = [], scalars = []} : (tensor<4xf32>) into(tensor<4xf32>)
   tfm.return
 }
 
@@ -32,12 +32,12 @@ tfm.func @arguments(%x: tensor<4xf32>, %q: tensor<64x!qt.nf4<block = 64, scale =
 
 // -----
 
-kern.func @k(%x: memref<?xf32>) grid(%i) {
+kern.func @k(%x: memref<?xf32>, %y: memref<?xf32>) grid(%i) {
 }
 tfm.func @offsets(%x: tensor<4xf32>) {
   // expected-error@+1 {{has 2 offsets for 1 destinations}}
-  %y = kern.call @k() into(%x) grid = #kern.extent<add = 1, cap = 1>
-    {extents = [], scalars = [], out_offsets = array<i64: 0, 1>} : () into(tensor<4xf32>)
+  %y = kern.call @k(%x) into(%x) grid = #kern.extent<add = 1, cap = 1>
+    {extents = [], scalars = [], out_offsets = array<i64: 0, 1>} : (tensor<4xf32>) into(tensor<4xf32>)
   tfm.return
 }
 

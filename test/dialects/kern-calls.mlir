@@ -11,6 +11,8 @@
 tfm.architecture @a {
   kern.func @dequantize(%codes: memref<?xi8>, %absmax: memref<?xf32>, %y: memref<?xf32>, %n: i64, %s: f64) grid(%i) {
   }
+  kern.func @splat(%y: memref<?x64xf32>, %s: f64) grid(%i) {
+  }
 
   // CHECK-LABEL: tfm.func @f
   tfm.func @f(%x: !x, %w: tensor<64x64xf32>, %q: !q) {
@@ -29,6 +31,9 @@ tfm.architecture @a {
     %d = kern.call @dequantize(%q) into(%w) grid = #kern.extent<add = 64, cap = 64>
       {extents = [#kern.extent<scalar = "tokens", cap = 512>], scalars = ["lr"],
        out_offsets = array<i64: 128>} : (!q) into(tensor<64x64xf32>)
+    // CHECK: kern.call @splat() into(%[[E]]) grid
+    %s = kern.call @splat() into(%e) grid = #kern.extent<scalar = "tokens", cap = 512>
+      {extents = [], scalars = ["lr"]} : () into(!x)
     // CHECK: kern.gemm %arg0, %arg1 into %[[E]]
     // CHECK-SAME: a_offset = 64 : i64, alpha = 2.000000e+00 : f64, beta = 1.000000e+00 : f64, c_offset = 3 : i64
     // CHECK-SAME: lda = 128 : i64, ldb = 64 : i64, ldc = 64 : i64
