@@ -26,6 +26,7 @@ config.substitutions += [
     ("%models", os.path.join(config.fsdpq_source, "models")),
     ("%inputs", os.path.join(config.test_source_root, "Inputs")),
     ("%python", config.python),
+    ("%plugin_dir", os.path.join(config.fsdpq_build, "lib")),
 ]
 
 config.available_features.add("cpu-exec")

@@ -151,6 +151,11 @@ void FunctionBuilder::placeAt(Value value, Value place, Block *scope) {
                        /*stream=*/0);
 }
 
+void FunctionBuilder::shareSlices(Value argument, Value operand) {
+  Slices copy = get(operand); // growing the map moves what `get` refers to
+  slices[argument] = std::move(copy);
+}
+
 //===----------------------------------------------------------------------===//
 // Straight-line code
 //===----------------------------------------------------------------------===//
@@ -399,7 +404,7 @@ LogicalResult FunctionBuilder::buildStack(tfm::StackOp op) {
           makeSubslice(carry.storage, carriedBytes, in)};
       for (auto [argument, shared] :
            llvm::zip(body.getArguments().drop_front(), op.getShared()))
-        slices[argument] = get(shared);
+        shareSlices(argument, shared);
       if (failed(buildBody(body, layers)))
         return failure();
       ValueRange results = layer.getTerminator()->getOperands();
@@ -469,7 +474,7 @@ LogicalResult FunctionBuilder::buildStackGrad(tfm::StackGradOp op) {
       for (auto [argument, shared] :
            llvm::zip(body.getArguments().take_back(op.getShared().size()),
                      op.getShared()))
-        slices[argument] = get(shared);
+        shareSlices(argument, shared);
       if (failed(buildBody(body, layers)))
         return failure();
       placeAt(layer.getTerminator()->getOperand(0),
@@ -512,7 +517,7 @@ LogicalResult FunctionBuilder::buildChunkLoop(tfm::ChunkLoopOp op) {
   for (auto [index, argument] : llvm::enumerate(body.getArguments())) {
     Value operand = op.getOperand(index);
     if (index >= op.getSliced().size())
-      slices[argument] = get(operand);
+      shareSlices(argument, operand);
     else
       slices[argument] = {makeSubslice(getOnly(operand), chunkBytes(operand),
                                        offsets(chunkBytes(operand)))};

@@ -38,6 +38,9 @@ private:
   const Slices &get(Value value) const { return slices.find(value)->second; }
   Value getOnly(Value value) const { return get(value).front(); }
 
+  /// The argument of a body is what the operand is.
+  void shareSlices(Value argument, Value operand);
+
   /// A destination as it may be written: a copy when the value is needed later.
   Value getWritable(Value value, Operation *writer);
 
