@@ -206,11 +206,15 @@ LogicalResult FunctionBuilder::buildView(fsdp::ViewOp op, Layers layers) {
     if (op.getParams().size() != 1)
       return op.emitError("[FSDPQ-0502] quantised parameters that are used as "
                           "one must be dequantised one by one");
+    // A kind's body is built once for each run of layers, so its values get new
+    // slices each time.
+    Slices parts;
     for (const qt::StoredPart &part :
          qt::getStoredParts(*format, type.getNumElements()))
-      slices[op.getResult()].push_back(
-          makeSlice((first + "." + part.name).str(),
-                    storage.getPart(first, part.name), ordinals(first)));
+      parts.push_back(makeSlice((first + "." + part.name).str(),
+                                storage.getPart(first, part.name),
+                                ordinals(first)));
+    slices[op.getResult()] = std::move(parts);
     return success();
   }
   Storage::Place place = storage.getPart(first, "data");
