@@ -80,3 +80,27 @@ tfm.func @pitchC(%x: tensor<8x8xf32>) {
     lda = 8, ldb = 8, ldc = 4} : tensor<8x8xf32>, tensor<8x8xf32> into tensor<8x8xf32>
   tfm.return
 }
+
+// -----
+
+// expected-note@+1 {{which is 'memref<?xf32>'}}
+kern.func @k(%ids: memref<?xi32>, %x: memref<?xf32>) grid(%i) {
+}
+tfm.func @swapped(%ids: tensor<4xi32>, %x: tensor<4xf32>) {
+  // expected-error@+1 {{gives 'tensor<4xi32>' as argument 1 of @k}}
+  %y = kern.call @k(%ids) into(%ids) grid = #kern.extent<add = 1, cap = 1>
+    {extents = [], scalars = []} : (tensor<4xi32>) into(tensor<4xi32>)
+  tfm.return
+}
+
+// -----
+
+// expected-note@+1 {{which is 'memref<?x64xf32>'}}
+kern.func @k(%x: memref<?x64xf32>) grid(%i) {
+}
+tfm.func @columns(%x: tensor<4x32xf32>, %y: tensor<4x64xf32>) {
+  // expected-error@+1 {{gives 'tensor<4x32xf32>' as argument 0 of @k}}
+  "kern.call"(%x) <{callee = @k, grid = #kern.extent<add = 1, cap = 1>, extents = [], scalars = [],
+    operandSegmentSizes = array<i32: 0, 1>}> : (tensor<4x32xf32>) -> tensor<4x32xf32>
+  tfm.return
+}

@@ -186,16 +186,16 @@ tfm.architecture @bound attributes {
     tfm.accumulate [@q], %w : !w
     // CHECK-NEXT: %[[N:.*]] = tfm.grad_norm [@q] : tensor<1xf32>
     %n = tfm.grad_norm [@q] : tensor<1xf32>
-    // CHECK-NEXT: tfm.optimizer_update [@q], %[[N]] rule = "adamw" options = {beta1 = 0.899999976 : f32, beta2 = 9.500000e-01 : f64, epsilon = 1.000000e-05 : f64, weight_decay = 1.000000e-01 : f64} : tensor<1xf32>
+    // CHECK-NEXT: tfm.optimizer_update [@q], %[[N]] rule = "adamw" options = {beta1 = 5.000000e-01 : f32, beta2 = 7.500000e-01 : f64, epsilon = 1.000000e-05 : f64, weight_decay = 1.000000e-01 : f64} : tensor<1xf32>
     tfm.optimizer_update [@q], %n rule = "adamw" options =
-      {beta1 = 0.9 : f32, beta2 = 0.95, epsilon = 1.0e-5, weight_decay = 0.1} : tensor<1xf32>
+      {beta1 = 0.5 : f32, beta2 = 0.75, epsilon = 1.0e-5, weight_decay = 0.1} : tensor<1xf32>
     // CHECK-NEXT: tfm.optimizer_update [@q], %[[N]] rule = "adam" options
     tfm.optimizer_update [@q], %n rule = "adam" options =
       {beta1 = 0.9, beta2 = 0.95, epsilon = 1.0e-5, weight_decay = 0.1} : tensor<1xf32>
     // CHECK-NEXT: tfm.optimizer_update [@q], %[[N]] rule = "sgd" options = {} : tensor<1xf32>
     tfm.optimizer_update [@q], %n rule = "sgd" options = {} : tensor<1xf32>
-    // CHECK-NEXT: tfm.optimizer_update [@q], %[[N]] rule = "adadelta" options = {epsilon = 1.000000e-06 : f64, rho = 9.000000e-01 : f64} : tensor<1xf32>
-    tfm.optimizer_update [@q], %n rule = "adadelta" options = {rho = 0.9, epsilon = 1.0e-6} : tensor<1xf32>
+    // CHECK-NEXT: tfm.optimizer_update [@q], %[[N]] rule = "adadelta" options = {epsilon = 1.000000e-05 : f64, rho = 9.000000e-01 : f64} : tensor<1xf32>
+    tfm.optimizer_update [@q], %n rule = "adadelta" options = {rho = 0.9, epsilon = 1.0e-5} : tensor<1xf32>
     tfm.return
   }
 }

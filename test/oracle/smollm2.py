@@ -29,12 +29,12 @@ def compare_texts(comparison, expected, scratch):
 
 
 def write_initial_adapter(folder, lora):
-    tensors = {}
+    tensors, outputs_of = {}, read_outputs()
     for name, (shape, values) in read_tensors(os.path.join(GOLDEN, "lora_A_initial.safetensors.xz")).items():
         tensors[name] = (shape, values)
         b_name = name.replace("lora_A", "lora_B")
         module = name.split(".lora_A")[0].rsplit(".", 1)[1]
-        outputs = read_outputs()[module]
+        outputs = outputs_of[module]
         tensors[b_name] = ([outputs, lora["r"]], [0.0] * (outputs * lora["r"]))
     write_tensors(os.path.join(folder, "adapter_model.safetensors"), tensors)
     write_adapter_config(folder, lora["r"], lora["alpha"], lora["targets"])
