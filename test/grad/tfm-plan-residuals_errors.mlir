@@ -1,0 +1,5 @@
+// RUN: not %opt %s --tfm-plan-residuals=mode=half 2>&1 | FileCheck %s
+// CHECK: [FSDPQ-0210] mode = 'half'; known: none, block
+
+tfm.architecture @m {
+}
