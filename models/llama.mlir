@@ -38,13 +38,16 @@ tfm.architecture @llama attributes {
     V = ["vocab_size", "rows(token_embd.weight) | llama.vocab_size"],
     eps = ["rms_norm_eps | 1e-6", "llama.attention.layer_norm_rms_epsilon | 1e-5"],
     theta = ["rope_parameters.rope_theta | rope_theta | 10000", "llama.rope.freq_base | 10000"],
-    rope_scaling = ["rope_parameters | rope_scaling | none", "none"],
+    rope_scaling = ["rope_parameters | rope_scaling | none", "prefix(llama.rope.scaling) | none"],
     rope_factors = ["none", "rope_freqs.weight | none"],
     tied = ["tie_word_embeddings | false", "absent(output.weight)"]
   },
   // What this description does not hold: refused when a checkpoint asks for it.
   unsupported = {
     attention_bias = "attention_bias | false", mlp_bias = "mlp_bias | false"
+  },
+  required = {
+    hidden_act = ["hidden_act", "silu", "swish"]
   }
 } {
   tfm.param @embed : !vocab_w {hf = "model.embed_tokens.weight", gguf = "token_embd.weight"}

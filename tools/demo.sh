@@ -23,6 +23,9 @@ say "build"
 cmake --preset release
 ninja -C build -j2 fsdpq-run
 
+# Threads that wait sleep: spinning ones take the cores from each other when
+# other programs run beside this one.
+export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 run=build/bin/fsdpq-run
 prompt="What is a memory leak?"
 if model=${FSDPQ_SMOLLM2_GGUF:-$(bash tools/setup.sh smollm2)}; then

@@ -41,6 +41,8 @@ if [[ $mode != quick && -z ${FSDPQ_SMOLLM2_GGUF:-} ]]; then
   fi
 fi
 
+# As in demo.sh: several tests run at a time.
+export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 results="$PWD/build/test-results"
 rm -rf "$results"
 mkdir -p "$results"

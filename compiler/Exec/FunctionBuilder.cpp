@@ -129,10 +129,18 @@ Value FunctionBuilder::getWritable(Value value, Operation *writer) {
   return copy;
 }
 
-void FunctionBuilder::placeAt(Value value, Value place, Block *scope) {
+void FunctionBuilder::placeAt(Value value, Value place, Block *scope,
+                              Operation *consumer) {
   Value slice = getOnly(value);
   auto alloc = slice.getDefiningOp<exec::AllocOp>();
-  if (alloc && alloc->getBlock() == scope &&
+  // What is read after the consumer must not share the consumer's place, which
+  // is overwritten; nor may what the consumer is given a second time.
+  bool neededLater = llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    return consumer->isBeforeInBlock(use.getOwner()) ||
+           (use.getOwner() == consumer && use.getOperandNumber() != 0 &&
+            !isa<tfm::ReturnOp>(consumer));
+  });
+  if (alloc && !neededLater && alloc->getBlock() == scope &&
       (int64_t)alloc.getBytes() == getBytes(place)) {
     // The place may have been made after the temporary's first use.
     if (Operation *maker = place.getDefiningOp();
@@ -383,14 +391,14 @@ LogicalResult FunctionBuilder::buildStack(tfm::StackOp op) {
     for (auto [index, type] :
          llvm::enumerate(layer.getResultTypes().drop_front())) {
       int64_t bytes = getTensorBytes(cast<RankedTensorType>(type));
-      kindStorage.push_back(residuals.isInput[kind][index]
+      int64_t layers = llvm::count(kindOf, kind);
+      kindStorage.push_back(residuals.isInput[kind][index] || layers == 0
                                 ? Value()
-                                : makeAlloc("residual",
-                                            llvm::count(kindOf, kind) * bytes));
+                                : makeAlloc("residual", layers * bytes));
     }
   }
   placeAt(op.getX(), makeSubslice(carry.storage, carriedBytes, carry.offset(0)),
-          builder.getInsertionBlock());
+          builder.getInsertionBlock(), op);
 
   for (PeriodicRun run : findPeriodicRuns(kindOf)) {
     exec::LoopOp loop = openLoop(op.getLoc(), run.count);
@@ -420,10 +428,10 @@ LogicalResult FunctionBuilder::buildStack(tfm::StackOp op) {
         for (int64_t l : layers)
           offsets.push_back(ordinals[l] * bytes);
         placeAt(value, makeSubslice(residuals.storage[kind][index], bytes, offsets),
-                &loop.getBody().front());
+                &loop.getBody().front(), layer.getTerminator());
       }
       placeAt(results.front(), makeSubslice(carry.storage, carriedBytes, out),
-              &loop.getBody().front());
+              &loop.getBody().front(), layer.getTerminator());
     }
     --level;
     builder.setInsertionPointAfter(loop);
@@ -443,7 +451,7 @@ LogicalResult FunctionBuilder::buildStackGrad(tfm::StackGradOp op) {
   int64_t bytes = getTensorBytes(cast<RankedTensorType>(op.getDy().getType()));
   Carry carry{makeAlloc("dcarry", 2 * bytes), bytes, 2};
   placeAt(op.getDy(), makeSubslice(carry.storage, bytes, carry.offset(0)),
-          builder.getInsertionBlock());
+          builder.getInsertionBlock(), op);
 
   // From the highest layer down: step s handles layer depth - 1 - s.
   SmallVector<int32_t> reversed(llvm::reverse(kindOf));
@@ -482,7 +490,8 @@ LogicalResult FunctionBuilder::buildStackGrad(tfm::StackGradOp op) {
       if (failed(buildBody(body, layers)))
         return failure();
       placeAt(layer.getTerminator()->getOperand(0),
-              makeSubslice(carry.storage, bytes, out), &loop.getBody().front());
+              makeSubslice(carry.storage, bytes, out), &loop.getBody().front(),
+              layer.getTerminator());
     }
     --level;
     builder.setInsertionPointAfter(loop);
@@ -533,7 +542,7 @@ LogicalResult FunctionBuilder::buildChunkLoop(tfm::ChunkLoopOp op) {
     placeAt(value,
             makeSubslice(getOnly(result), chunkBytes(result),
                          offsets(chunkBytes(result))),
-            &loop.getBody().front());
+            &loop.getBody().front(), function.getTerminator());
   --level;
   builder.setInsertionPointAfter(loop);
   return success();

@@ -53,8 +53,8 @@ private:
   int64_t getBytes(Value slice) const;
 
   /// Makes what computes `value` write to `place` instead of a temporary of its
-  /// own, or copies it there.
-  void placeAt(Value value, Value place, Block *scope);
+  /// own, for `consumer`, or copies it there when it is needed elsewhere too.
+  void placeAt(Value value, Value place, Block *scope, Operation *consumer);
 
   exec::LoopOp openLoop(Location loc, int64_t count);
 

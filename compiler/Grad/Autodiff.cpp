@@ -91,6 +91,7 @@ void BlockGradients::differentiate(tfm::DifferentiableOpInterface op) {
 namespace {
 struct AutodiffPass : fsdpq::impl::TfmAutodiffBase<AutodiffPass> {
   void runOnOperation() override {
+    kinds.clear();
     for (auto architecture : getOperation().getOps<tfm::ArchitectureOp>()) {
       auto step = architecture.lookupSymbol<tfm::FuncOp>("micro_step");
       if (step && failed(differentiateProgram(step)))
@@ -148,7 +149,7 @@ LogicalResult AutodiffPass::differentiateProgram(tfm::FuncOp function) {
   return success();
 }
 
-/// Replaces nothing yet: gives the stack that also returns residuals.
+/// The stack beside `stack` that also returns residuals.
 tfm::StackOp AutodiffPass::saveResiduals(tfm::StackOp stack) {
   SmallVector<Attribute> forward;
   for (auto symbol : stack.getKinds().getAsRange<SymbolRefAttr>()) {

@@ -55,7 +55,12 @@ struct ChunkLossPass : fsdpq::impl::TfmChunkLossBase<ChunkLossPass> {
     getOperation().walk([&](tfm::ChunkLoopOp loop) {
       auto capacity = cast<RankedTensorType>(loop.getSliced().front().getType())
                           .getDimSize(0);
-      // Chunks cover the buffers exactly; capacities are multiples of 128.
+      if (capacity > rows && capacity % 128 != 0) {
+        loop.emitError("[FSDPQ-0212] ")
+            << capacity << " rows cannot be cut into chunks of multiples of 128";
+        return signalPassFailure();
+      }
+      // Chunks cover the buffers exactly.
       int64_t chunk = std::min<int64_t>(rows, capacity);
       while (capacity % chunk != 0)
         chunk -= 128;

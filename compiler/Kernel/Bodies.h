@@ -1,7 +1,7 @@
 //===- Bodies.h - The kernels that tfm operations become --------*- C++ -*-===//
 //
 // Each function adds one kern.func at the builder's insertion point and gives
-// it. Arguments of the kernel are listed in order, what is only read first; `?` is a run-time number of
+// it. Arguments of the kernel are listed in order, those that are only read first; `?` is a run-time number of
 // rows (or elements), `inout` is both read and written. Scalars (f64) and
 // extents (i64) come last. `e` is `element`, f32 or f64; ids are i32.
 //

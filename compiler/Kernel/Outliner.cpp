@@ -175,8 +175,6 @@ LogicalResult Outliner::outline(Operation *op) {
     op->erase();
     return success();
   };
-  auto done = [](auto &&) { return success(); };
-  (void)done;
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](tfm::EmbeddingOp o) {
         return byRows(

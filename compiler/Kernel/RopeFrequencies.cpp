@@ -23,7 +23,16 @@ fsdpq::computeRopeFrequencies(tfm::RopeTableOp op) {
   for (int64_t i = 0; i < headDim / 2; ++i)
     frequencies.push_back(std::pow(theta, -2.0 * double(i) / double(headDim)));
 
-  if (auto factors = dyn_cast_or_null<ArrayAttr>(op.getFactorsAttr())) {
+  if (Attribute given = op.getFactorsAttr()) {
+    auto factors = dyn_cast<ArrayAttr>(given);
+    bool numbers =
+        factors && llvm::all_of(factors, [](Attribute factor) {
+          return isa<IntegerAttr, FloatAttr>(factor) &&
+                 tfm::getBoundFloat(factor) > 0 &&
+                 std::isfinite(tfm::getBoundFloat(factor));
+        });
+    if (!numbers)
+      return op.emitError("[FSDPQ-0401] rotary factors must be positive numbers");
     if (factors.size() != frequencies.size())
       return op.emitError("[FSDPQ-0401] ")
              << factors.size() << " rotary factors for " << frequencies.size()
@@ -37,7 +46,7 @@ fsdpq::computeRopeFrequencies(tfm::RopeTableOp op) {
   auto type = scaling ? scaling.getAs<StringAttr>("rope_type") : StringAttr();
   if (scaling && !type)
     type = scaling.getAs<StringAttr>("type");
-  if (!type || type.getValue() == "default")
+  if (!type || type.getValue() == "default" || type.getValue() == "none")
     return frequencies;
 
   std::optional<double> factor = getNumber(scaling, "factor");

@@ -20,6 +20,7 @@ namespace json = llvm::json;
 
 /// Sizes above this are no model's; they would only overflow later arithmetic.
 static constexpr int64_t maxSize = int64_t(1) << 24;
+static constexpr int64_t maxElements = int64_t(1) << 40;
 
 namespace {
 class ConfigBinder {
@@ -34,9 +35,10 @@ public:
 private:
   LogicalResult evaluateEntries();
   LogicalResult refuseUnsupported();
+  LogicalResult checkRequired();
   LogicalResult replaceConfigAttrs();
   LogicalResult replaceTypes();
-  void joinTiedParams();
+  LogicalResult joinTiedParams();
   LogicalResult assignLayers();
   FailureOr<int64_t> evaluateSize(StringRef expression);
 
@@ -81,19 +83,51 @@ LogicalResult ConfigBinder::refuseUnsupported() {
   bool failed = false;
   for (NamedAttribute entry : entries ? entries : builder.getDictionaryAttr({})) {
     if (gguf)
-      break; // GGUF states what a model has by its tensors
+      break; // GGUF has no such flags; the loader refuses tensors it cannot place
     auto value = evaluateConfig(cast<StringAttr>(entry.getValue()).getValue(),
                                 config, builder.getContext());
     if (!value) {
-      llvm::consumeError(value.takeError());
+      architecture.emitError("[FSDPQ-0102] the configuration gives no '")
+          << entry.getName().getValue()
+          << "': " << llvm::toString(value.takeError());
+      failed = true;
       continue;
     }
     auto flag = dyn_cast_or_null<BoolAttr>(*value);
-    if (!flag || !flag.getValue())
+    if (flag && !flag.getValue())
       continue;
-    architecture.emitError("[FSDPQ-0104] the checkpoint asks for '")
-        << entry.getName().getValue() << "', which @"
-        << architecture.getSymName() << " does not describe";
+    InFlightDiagnostic diagnostic = architecture.emitError("[FSDPQ-0104] ");
+    if (flag)
+      diagnostic << "the checkpoint asks for '" << entry.getName().getValue()
+                 << "', which @" << architecture.getSymName()
+                 << " does not describe";
+    else
+      diagnostic << "the configuration's '" << entry.getName().getValue()
+                 << "' is " << *value << ", not true or false";
+    failed = true;
+  }
+  return failure(failed);
+}
+
+LogicalResult ConfigBinder::checkRequired() {
+  auto entries = architecture->getAttrOfType<DictionaryAttr>("required");
+  bool failed = false;
+  for (NamedAttribute entry : entries ? entries : builder.getDictionaryAttr({})) {
+    if (gguf)
+      break;
+    auto allowed = cast<ArrayAttr>(entry.getValue());
+    auto value = evaluateConfig(cast<StringAttr>(allowed[0]).getValue(), config,
+                                builder.getContext());
+    if (!value) { // absent: the model family's own default
+      llvm::consumeError(value.takeError());
+      continue;
+    }
+    if (!*value || llvm::is_contained(allowed.getValue().drop_front(), *value))
+      continue;
+    architecture.emitError("[FSDPQ-0104] the configuration's '")
+        << entry.getName().getValue() << "' is " << *value << "; @"
+        << architecture.getSymName() << " describes "
+        << builder.getArrayAttr(allowed.getValue().drop_front());
     failed = true;
   }
   return failure(failed);
@@ -134,9 +168,15 @@ FailureOr<int64_t> ConfigBinder::evaluateSize(StringRef expression) {
       auto value = found == values.end()
                        ? IntegerAttr()
                        : dyn_cast_or_null<IntegerAttr>(found->second);
-      if (!value)
-        return architecture.emitError("[FSDPQ-0103] the size '")
-               << factor << "' is not a number of the configuration";
+      if (!value) {
+        InFlightDiagnostic diagnostic =
+            architecture.emitError("[FSDPQ-0103] the size '") << factor << "' is ";
+        if (found != values.end() && found->second)
+          diagnostic << found->second << ", not a whole number";
+        else
+          diagnostic << "not in the configuration";
+        return diagnostic;
+      }
       size = value.getInt();
     }
     if (size <= 0 || size > maxSize || product > maxSize / size)
@@ -170,6 +210,17 @@ LogicalResult ConfigBinder::replaceTypes() {
           shape.push_back(succeeded(size) ? *size : 1);
           names.push_back("");
         }
+        int64_t elements = 1;
+        for (int64_t size : shape) {
+          if (elements > maxElements / std::max<int64_t>(size, 1)) {
+            architecture.emitError("[FSDPQ-0105] the configuration's sizes make a "
+                                   "tensor of more than ")
+                << maxElements << " elements";
+            failed = true;
+            return std::pair(Type(type), WalkResult::interrupt());
+          }
+          elements *= size;
+        }
         return std::pair(Type(tfm::getNamedType(type.getContext(), shape, names,
                                                 type.getElementType())),
                          WalkResult::skip());
@@ -180,10 +231,14 @@ LogicalResult ConfigBinder::replaceTypes() {
   return failure(failed);
 }
 
-void ConfigBinder::joinTiedParams() {
+LogicalResult ConfigBinder::joinTiedParams() {
   for (auto param :
        llvm::make_early_inc_range(architecture.getBody().getOps<tfm::ParamOp>())) {
     auto tied = dyn_cast_or_null<BoolAttr>(param.getTiedAttr());
+    if (param.getTiedAttr() && !tied)
+      return param.emitError("[FSDPQ-0113] whether @")
+             << param.getSymName() << " is tied is " << param.getTiedAttr()
+             << ", not true or false";
     FlatSymbolRefAttr target = param.getTiedToAttr();
     param.removeTiedAttr();
     param.removeTiedToAttr();
@@ -193,11 +248,18 @@ void ConfigBinder::joinTiedParams() {
     (void)SymbolTable::replaceAllSymbolUses(param, target.getAttr(), architecture);
     param.erase();
   }
+  return success();
 }
 
 LogicalResult ConfigBinder::assignLayers() {
   WalkResult result = architecture.walk([&](tfm::StackOp stack) {
     SmallVector<int32_t> layers;
+    if (Attribute map = stack.getMapAttr();
+        map && (!isa<ArrayAttr>(map) || cast<ArrayAttr>(map).empty())) {
+      stack.emitError("[FSDPQ-0106] the configuration's layer types are ")
+          << map << ", not a list of names";
+      return WalkResult::interrupt();
+    }
     if (auto map = dyn_cast_or_null<ArrayAttr>(stack.getMapAttr())) {
       ArrayAttr types = stack.getTypesAttr();
       for (Attribute type : map) {
@@ -210,6 +272,11 @@ LogicalResult ConfigBinder::assignLayers() {
         }
         layers.push_back(found - types.begin());
       }
+    }
+    if (Attribute depth = stack.getDepthAttr(); depth && !isa<IntegerAttr>(depth)) {
+      stack.emitError("[FSDPQ-0106] the configuration's number of layers is ")
+          << depth << ", not a whole number";
+      return WalkResult::interrupt();
     }
     if (auto depth = dyn_cast_or_null<IntegerAttr>(stack.getDepthAttr())) {
       if (depth.getInt() < 1 || depth.getInt() > 4096) {
@@ -242,16 +309,17 @@ LogicalResult ConfigBinder::assignLayers() {
 
 LogicalResult ConfigBinder::bind() {
   if (failed(evaluateEntries()) || failed(refuseUnsupported()) ||
+      failed(checkRequired()) ||
       failed(replaceConfigAttrs()) || failed(replaceTypes()) ||
-      failed(assignLayers()))
+      failed(assignLayers()) || failed(joinTiedParams()))
     return failure();
-  joinTiedParams();
   SmallVector<NamedAttribute> bound;
   for (auto &entry : values)
     if (isa_and_nonnull<IntegerAttr, FloatAttr>(entry.second))
       bound.push_back(builder.getNamedAttr(entry.first(), entry.second));
   architecture->setAttr("config", builder.getDictionaryAttr(bound));
   architecture->removeAttr("unsupported");
+  architecture->removeAttr("required");
   return success();
 }
 

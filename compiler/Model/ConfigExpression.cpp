@@ -37,8 +37,11 @@ static Attribute toAttribute(const json::Value &value, Builder &builder) {
   if (const json::Array *array = value.getAsArray()) {
     SmallVector<Attribute> elements;
     for (const json::Value &element : *array)
-      if (Attribute attribute = toAttribute(element, builder))
-        elements.push_back(attribute);
+    {
+      // A null in a list is kept as unit, which no use of a list accepts.
+      Attribute attribute = toAttribute(element, builder);
+      elements.push_back(attribute ? attribute : builder.getUnitAttr());
+    }
     return builder.getArrayAttr(elements);
   }
   if (const json::Object *object = value.getAsObject()) {
@@ -91,6 +94,19 @@ fsdpq::evaluateConfig(StringRef expression, const json::Object &config,
       return *literal;
     if (auto tensor = matchCall(text, "absent"))
       return builder.getBoolAttr(!findTensor(config, *tensor));
+    if (auto prefix = matchCall(text, "prefix")) {
+      SmallVector<NamedAttribute> members;
+      for (const auto &[key, member] : config) {
+        StringRef rest = key;
+        if (!rest.consume_front(*prefix) || !rest.consume_front("."))
+          continue;
+        if (Attribute attribute = toAttribute(member, builder))
+          members.push_back(builder.getNamedAttr(rest, attribute));
+      }
+      if (members.empty())
+        continue;
+      return builder.getDictionaryAttr(members);
+    }
     if (auto tensor = matchCall(text, "rows")) {
       const json::Array *shape = findTensor(config, *tensor);
       if (!shape || shape->empty())
@@ -104,7 +120,7 @@ fsdpq::evaluateConfig(StringRef expression, const json::Object &config,
       if (!a || !b)
         continue;
       std::optional<int64_t> x = a->getAsInteger(), y = b->getAsInteger();
-      if (!x || !y || *y == 0 || *x % *y != 0)
+      if (!x || !y || *x < 0 || *y <= 0 || *x % *y != 0)
         return fail("'" + text + "' is not a whole number");
       return builder.getI64IntegerAttr(*x / *y);
     }

@@ -70,21 +70,26 @@ private:
                 const llvm::SetVector<StringRef> &names) {
     llvm::StringSet<> wanted;
     auto add = [&](ArrayRef<StringRef> modules) {
+      bool found = false;
       for (StringRef module : modules)
-        if (names.contains(module))
+        if (names.contains(module)) {
           wanted.insert(module);
+          found = true;
+        }
+      return found;
     };
     for (StringRef target : targets) {
-      size_t before = wanted.size();
+      bool found;
       if (target == "all-linear")
-        add(names.getArrayRef());
+        found = add(names.getArrayRef());
       else if (target == "all")
-        add({"q_proj", "k_proj", "v_proj", "up_proj", "gate_proj", "down_proj"});
+        found = add({"q_proj", "k_proj", "v_proj", "up_proj", "gate_proj",
+                     "down_proj"});
       else if (target == "default")
-        add({"q_proj", "v_proj"});
+        found = add({"q_proj", "v_proj"});
       else
-        add(target);
-      if (wanted.size() == before && !wanted.contains(target))
+        found = add(target);
+      if (!found)
         return architecture.emitError("[FSDPQ-0141] the adapter target '")
                << target << "' matches no linear layer; there are: "
                << llvm::join(names, ", ");

@@ -51,6 +51,9 @@ private:
         report(op) << "@" << param.getSymName()
                    << " is quantised and trainable";
     }
+    if (auto param = dyn_cast<tfm::ParamOp>(op);
+        param && SymbolTable::symbolKnownUseEmpty(param, param->getParentOp()))
+      report(op) << "@" << param.getSymName() << " is used nowhere";
     if (auto use = dyn_cast<tfm::UseOp>(op)) {
       bool inLayer = op->getParentOfType<tfm::LayerOp>() != nullptr;
       for (auto symbol : use.getParams().getAsRange<SymbolRefAttr>()) {

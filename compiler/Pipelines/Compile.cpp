@@ -26,6 +26,7 @@ public:
       : options(options), result(result), context(makeRegistry()) {
     context.getDiagEngine().registerHandler(
         [this](Diagnostic &diagnostic) { record(diagnostic); });
+    context.printOpOnDiagnostic(false); // users have the place, not the IR
     context.loadAllAvailableDialects();
   }
 

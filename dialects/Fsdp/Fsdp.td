@@ -81,7 +81,7 @@ def Fsdp_UnitOp : Fsdp_Op<"unit", [Symbol, DeclareOpInterfaceMethods<SymbolUserO
     by fsdp-assign-layout.
 
     ```mlir
-    fsdp.unit @block.base [@q_proj, @k_proj] layers = array<i32: 0, 1>
+    fsdp.unit @block.base [@q_proj, @k_proj] layers = [0, 1]
       {bytes = 4608 : i64, parts = [#fsdp.part<@q_proj, "data", offset = 0, bytes = 4096>]}
     ```
   }];

@@ -7,6 +7,8 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/OpImplementation.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace fsdpq::tfm;
 
@@ -65,6 +67,21 @@ static LogicalResult checkSame(Operation *op, Dim a, Dim b, StringRef what) {
 static Attribute attributeOf(Attribute property, DictionaryAttr attributes,
                              StringRef name) {
   return property ? property : attributes ? attributes.get(name) : Attribute();
+}
+
+/// Heads wider than this are no model's.
+static constexpr int64_t maxHeadDim = 4096;
+
+/// A number that is already bound must be positive and finite.
+static LogicalResult checkPositive(Operation *op, Attribute attribute,
+                                   StringRef name) {
+  if (!isa_and_nonnull<IntegerAttr, FloatAttr>(attribute))
+    return success();
+  double value = getBoundFloat(attribute);
+  if (value > 0 && std::isfinite(value))
+    return success();
+  return op->emitOpError("[FSDPQ-0111] has ")
+         << name << " = " << attribute << "; it must be positive";
 }
 
 static Type elementOf(Value value) { return typeOf(value).getElementType(); }
@@ -194,6 +211,8 @@ INFER(RmsNormOp) {
 }
 
 LogicalResult RmsNormOp::verify() {
+  if (failed(checkPositive(*this, getEps(), "eps")))
+    return failure();
   return checkSame(*this, dimOf(getX(), 1), dimOf(getW(), 0),
                    "columns of x and the weight");
 }
@@ -208,6 +227,8 @@ INFER(AddRmsNormOp) {
 }
 
 LogicalResult AddRmsNormOp::verify() {
+  if (failed(checkPositive(*this, getEps(), "eps")))
+    return failure();
   if (getX().getType() != getResidual().getType())
     return emitOpError("adds ")
            << getX().getType() << " and " << getResidual().getType();
@@ -239,17 +260,33 @@ LogicalResult RopeTableOp::verify() {
            << table << " from " << getPositions().getType();
   if (table.hasStaticShape() && table.getDimSize(1) % 2 != 0)
     return emitOpError("needs an even head size, got ") << table.getDimSize(1);
-  auto scaling = dyn_cast_or_null<DictionaryAttr>(getScalingAttr());
-  if (!scaling)
+  if (table.hasStaticShape() && table.getDimSize(1) > maxHeadDim)
+    return emitOpError("[FSDPQ-0110] has heads of ")
+           << table.getDimSize(1) << " columns; " << maxHeadDim << " is the most";
+  if (failed(checkPositive(*this, getTheta(), "theta")))
+    return failure();
+  Attribute given = getScalingAttr();
+  if (!given || isa<ConfigAttr>(given))
     return success();
-  auto type = scaling.getAs<StringAttr>("rope_type");
+  auto scaling = dyn_cast<DictionaryAttr>(given);
+  if (!scaling)
+    return emitOpError("[FSDPQ-0110] has rope scaling ")
+           << given << ", which is no dictionary";
+  Attribute type = scaling.get("rope_type");
   if (!type)
-    type = scaling.getAs<StringAttr>("type");
-  if (type && !llvm::is_contained({"default", "linear", "llama3"},
-                                  type.getValue()))
-    return emitOpError("has rope_type \"")
-           << type.getValue()
-           << "\" [FSDPQ-0110]; known are default, linear and llama3";
+    type = scaling.get("type");
+  if (!type) {
+    if (scaling.get("factor"))
+      return emitOpError("[FSDPQ-0110] has a rope scaling factor without a "
+                         "rope_type: ")
+             << scaling;
+    return success();
+  }
+  auto name = dyn_cast<StringAttr>(type);
+  if (!name || !llvm::is_contained({"default", "none", "linear", "llama3"},
+                                   name.getValue()))
+    return emitOpError("[FSDPQ-0110] has rope_type ")
+           << type << "; known are default, linear and llama3";
   return success();
 }
 
@@ -321,6 +358,8 @@ INFER(AttentionOp) {
 }
 
 LogicalResult AttentionOp::verify() {
+  if (failed(checkPositive(*this, getWindowAttr(), "window")))
+    return failure();
   auto heads = dyn_cast<IntegerAttr>(getHeads());
   auto kvHeads = dyn_cast<IntegerAttr>(getKvHeads());
   if (!heads || !kvHeads)

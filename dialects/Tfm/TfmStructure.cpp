@@ -10,6 +10,44 @@ using namespace mlir;
 using namespace fsdpq::tfm;
 
 //===----------------------------------------------------------------------===//
+// Architectures
+//===----------------------------------------------------------------------===//
+
+static bool isStringList(Attribute attribute) {
+  auto list = dyn_cast<ArrayAttr>(attribute);
+  return list && !list.empty() &&
+         llvm::all_of(list, [](Attribute entry) { return isa<StringAttr>(entry); });
+}
+
+LogicalResult ArchitectureOp::verify() {
+  Operation *op = *this;
+  if (Attribute hf = op->getAttr("hf"); hf && !isStringList(hf))
+    return emitOpError("needs a list of names as hf, got ") << hf;
+  if (Attribute gguf = op->getAttr("gguf"); gguf && !isa<StringAttr>(gguf))
+    return emitOpError("needs a name as gguf, got ") << gguf;
+  for (StringRef name : {"config", "unsupported", "required"})
+    if (Attribute given = op->getAttr(name); given && !isa<DictionaryAttr>(given))
+      return emitOpError("needs a dictionary as ") << name << ", got " << given;
+  for (NamedAttribute entry :
+       op->getAttrOfType<DictionaryAttr>("unsupported")
+           ? op->getAttrOfType<DictionaryAttr>("unsupported").getValue()
+           : ArrayRef<NamedAttribute>())
+    if (!isa<StringAttr>(entry.getValue()))
+      return emitOpError("needs an expression for the unsupported '")
+             << entry.getName().getValue() << "', got " << entry.getValue();
+  for (NamedAttribute entry :
+       op->getAttrOfType<DictionaryAttr>("required")
+           ? op->getAttrOfType<DictionaryAttr>("required").getValue()
+           : ArrayRef<NamedAttribute>())
+    if (!isa<ArrayAttr>(entry.getValue()) ||
+        cast<ArrayAttr>(entry.getValue()).size() < 2 ||
+        !isa<StringAttr>(cast<ArrayAttr>(entry.getValue())[0]))
+      return emitOpError("needs an expression and values for the required '")
+             << entry.getName().getValue() << "', got " << entry.getValue();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // Layers and functions
 //===----------------------------------------------------------------------===//
 

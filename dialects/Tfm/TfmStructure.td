@@ -29,6 +29,10 @@ def Tfm_ArchitectureOp : Tfm_Op<"architecture", [
     | `none` | no value |
     | `absent(output.weight)` | whether the checkpoint has no such tensor |
     | `rows(token_embd.weight)` | the tensor's first size |
+    | `prefix(llama.rope.scaling)` | the dictionary of all keys that begin with `llama.rope.scaling.` |
+
+    `unsupported` holds expressions that must be false or absent in
+    `config.json`, `required` lists: an expression, then the values it may have.
 
     ```mlir
     tfm.architecture @llama attributes {
@@ -42,6 +46,7 @@ def Tfm_ArchitectureOp : Tfm_Op<"architecture", [
   let arguments = (ins SymbolNameAttr:$sym_name);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasVerifier = 1;
 }
 
 def Tfm_ParamOp : Tfm_Op<"param", [Symbol]> {

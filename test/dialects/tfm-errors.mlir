@@ -15,6 +15,46 @@ func.func private @name(tensor<?x4xf32, #tfm.dims<"", "">>)
 // -----
 
 //===----------------------------------------------------------------------===//
+// Architectures
+//===----------------------------------------------------------------------===//
+
+// expected-error@+1 {{needs a list of names as hf, got "Llama"}}
+tfm.architecture @a attributes {hf = "Llama"} {
+}
+
+// -----
+
+// expected-error@+1 {{needs a list of names as hf, got []}}
+tfm.architecture @a attributes {hf = []} {
+}
+
+// -----
+
+// expected-error@+1 {{needs a name as gguf, got ["llama"]}}
+tfm.architecture @a attributes {gguf = ["llama"]} {
+}
+
+// -----
+
+// expected-error@+1 {{needs a dictionary as config, got []}}
+tfm.architecture @a attributes {config = []} {
+}
+
+// -----
+
+// expected-error@+1 {{needs an expression for the unsupported 'bias', got true}}
+tfm.architecture @a attributes {unsupported = {bias = true}} {
+}
+
+// -----
+
+// expected-error@+1 {{needs an expression and values for the required 'act', got ["act"]}}
+tfm.architecture @a attributes {required = {act = ["act"]}} {
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
 // Functions
 //===----------------------------------------------------------------------===//
 
@@ -523,7 +563,7 @@ tfm.func @f(%p: tensor<4xi32>) {
 // -----
 
 tfm.func @f(%p: tensor<4xi32>) {
-  // expected-error@+1 {{has rope_type "yarn" [FSDPQ-0110]; known are default, linear and llama3}}
+  // expected-error@+1 {{[FSDPQ-0110] has rope_type "yarn"; known are default, linear and llama3}}
   %t = tfm.rope_table %p {theta = 10000, scaling = {rope_type = "yarn"}} : tensor<4xi32> -> tensor<4x8xf32>
   tfm.return
 }
@@ -532,8 +572,73 @@ tfm.func @f(%p: tensor<4xi32>) {
 
 tfm.func @f(%p: tensor<4xi32>) {
   // The older spelling of the key.
-  // expected-error@+1 {{has rope_type "dynamic" [FSDPQ-0110]}}
+  // expected-error@+1 {{[FSDPQ-0110] has rope_type "dynamic"}}
   %t = tfm.rope_table %p {theta = 10000, scaling = {type = "dynamic"}} : tensor<4xi32> -> tensor<4x8xf32>
+  tfm.return
+}
+
+// -----
+
+tfm.func @f(%p: tensor<4xi32>) {
+  // expected-error@+1 {{[FSDPQ-0110] has rope_type 3 : i64; known are default, linear and llama3}}
+  %t = tfm.rope_table %p {theta = 10000, scaling = {rope_type = 3}} : tensor<4xi32> -> tensor<4x8xf32>
+  tfm.return
+}
+
+// -----
+
+tfm.func @f(%p: tensor<4xi32>) {
+  // expected-error@+1 {{[FSDPQ-0110] has rope scaling "linear", which is no dictionary}}
+  %t = tfm.rope_table %p {theta = 10000, scaling = "linear"} : tensor<4xi32> -> tensor<4x8xf32>
+  tfm.return
+}
+
+// -----
+
+tfm.func @f(%p: tensor<4xi32>) {
+  // expected-error@+1 {{[FSDPQ-0110] has a rope scaling factor without a rope_type}}
+  %t = tfm.rope_table %p {theta = 10000, scaling = {factor = 2.0}} : tensor<4xi32> -> tensor<4x8xf32>
+  tfm.return
+}
+
+// -----
+
+tfm.func @f(%p: tensor<4xi32>) {
+  // expected-error@+1 {{[FSDPQ-0110] has heads of 4098 columns; 4096 is the most}}
+  %t = tfm.rope_table %p {theta = 10000} : tensor<4xi32> -> tensor<4x4098xf32>
+  tfm.return
+}
+
+// -----
+
+tfm.func @f(%p: tensor<4xi32>) {
+  // expected-error@+1 {{[FSDPQ-0111] has theta = 0 : i64; it must be positive}}
+  %t = tfm.rope_table %p {theta = 0} : tensor<4xi32> -> tensor<4x8xf32>
+  tfm.return
+}
+
+// -----
+
+tfm.func @f(%x: tensor<4x8xf32>, %w: tensor<8xf32>) {
+  // expected-error@+1 {{[FSDPQ-0111] has eps = -1.000000e+00 : f64; it must be positive}}
+  %y, %r = tfm.rms_norm %x, %w {eps = -1.0} : tensor<4x8xf32>, tensor<8xf32>
+  tfm.return
+}
+
+// -----
+
+tfm.func @f(%x: tensor<4x8xf32>, %w: tensor<8xf32>) {
+  // expected-error@+1 {{[FSDPQ-0111] has eps = 0.000000e+00 : f64; it must be positive}}
+  %s, %y, %r = tfm.add_rms_norm %x, %x, %w {eps = 0.0} : tensor<4x8xf32>, tensor<4x8xf32>, tensor<8xf32>
+  tfm.return
+}
+
+// -----
+
+tfm.func @f(%q: tensor<4x16xf32>, %s: tensor<4xi32>) {
+  // expected-error@+1 {{[FSDPQ-0111] has window = 0 : i64; it must be positive}}
+  %o, %l = tfm.attention(%q, %q, %q) %s {heads = 2 : i64, kv_heads = 2 : i64, window = 0 : i64}
+    : (tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>), tensor<4xi32>
   tfm.return
 }
 

@@ -1,4 +1,4 @@
-// RUN: %opt %s --split-input-file --verify-diagnostics --tfm-bind-config='config-text={{"architectures":["M"],"dim":64,"zero":0,"huge":8589934592,"deep":5000,"third":3,"text":"a","kinds":["x","y"],"flag":true}}'
+// RUN: %opt %s --split-input-file --verify-diagnostics --tfm-bind-config='config-text={{"architectures":["M"],"dim":64,"zero":0,"huge":8589934592,"deep":5000,"third":3,"text":"a","kinds":["x","y"],"flag":true,"act":"gelu"}}'
 
 // What is wrong with the options or the file.
 // RUN: not %opt %s --split-input-file --tfm-bind-config=tokens=100 2>&1 | FileCheck %s --check-prefix=TOKENS
@@ -50,14 +50,14 @@ tfm.architecture @a attributes {hf = ["M"], config = {}} {
 
 // -----
 
-// expected-error@+1 {{[FSDPQ-0103] the size 'F' is not a number of the configuration}}
+// expected-error@+1 {{[FSDPQ-0103] the size 'F' is not in the configuration}}
 tfm.architecture @a attributes {hf = ["M"], config = {D = ["dim", "none"]}} {
   tfm.param @p : tensor<?x?xf32, #tfm.dims<"D", "F">> {hf = "p"}
 }
 
 // -----
 
-// expected-error@+1 {{[FSDPQ-0103] the size 'D' is not a number of the configuration}}
+// expected-error@+1 {{[FSDPQ-0103] the size 'D' is "a", not a whole number}}
 tfm.architecture @a attributes {hf = ["M"], config = {D = ["text", "none"]}} {
   tfm.param @p : tensor<?xf32, #tfm.dims<"D">> {hf = "p"}
 }
@@ -153,6 +153,62 @@ tfm.architecture @a attributes {hf = ["M"], config = {kinds = ["none", "none"]}}
   tfm.func @f(%x: tensor<4xf32>) {
     // expected-error@+1 {{[FSDPQ-0106] the configuration does not say how many layers the stack has}}
     %y = tfm.stack(%x) kinds = [@k] {map = #tfm.config<"kinds">} : tensor<4xf32> -> tensor<4xf32>
+    tfm.return
+  }
+}
+
+// -----
+
+// Neither true nor false, and an expression with no alternative left.
+// expected-error@+2 {{[FSDPQ-0104] the configuration's 'bias' is "a", not true or false}}
+// expected-error@+1 {{[FSDPQ-0102] the configuration gives no 'gone': nothing under 'gone'}}
+tfm.architecture @a attributes {hf = ["M"], config = {}, unsupported = {bias = "text", gone = "gone"}} {
+}
+
+// -----
+
+// A value that the description is not for; an absent one is the family's own.
+// expected-error@+1 {{[FSDPQ-0104] the configuration's 'act' is "gelu"; @a describes ["silu", "swish"]}}
+tfm.architecture @a attributes {hf = ["M"], config = {}, required = {act = ["act", "silu", "swish"], other = ["other", 1]}} {
+}
+
+// -----
+
+// expected-error@+1 {{[FSDPQ-0105] the configuration's sizes make a tensor of more than 1099511627776 elements}}
+tfm.architecture @a attributes {hf = ["M"], config = {}} {
+  tfm.param @p : tensor<?x?xf32, #tfm.dims<"4000000000", "4000000000">> {hf = "p"}
+}
+
+// -----
+
+tfm.architecture @a attributes {hf = ["M"], config = {t = ["text", "none"]}} {
+  tfm.param @p : tensor<4xf32> {hf = "p"}
+  // expected-error@+1 {{[FSDPQ-0113] whether @q is tied is "a", not true or false}}
+  tfm.param @q : tensor<4xf32> {hf = "q", tied_to = @p, tied = #tfm.config<"t">}
+}
+
+// -----
+
+tfm.architecture @a attributes {hf = ["M"], config = {kinds = ["text", "none"]}} {
+  tfm.layer @k(%x: tensor<4xf32>) -> tensor<4xf32> {
+    tfm.return %x : tensor<4xf32>
+  }
+  tfm.func @f(%x: tensor<4xf32>) {
+    // expected-error@+1 {{[FSDPQ-0106] the configuration's layer types are "a", not a list of names}}
+    %y = tfm.stack(%x) kinds = [@k] {map = #tfm.config<"kinds">} : tensor<4xf32> -> tensor<4xf32>
+    tfm.return
+  }
+}
+
+// -----
+
+tfm.architecture @a attributes {hf = ["M"], config = {L = ["text", "none"]}} {
+  tfm.layer @k(%x: tensor<4xf32>) -> tensor<4xf32> {
+    tfm.return %x : tensor<4xf32>
+  }
+  tfm.func @f(%x: tensor<4xf32>) {
+    // expected-error@+1 {{[FSDPQ-0106] the configuration's number of layers is "a", not a whole number}}
+    %y = tfm.stack(%x) kinds = [@k] {depth = #tfm.config<"L">} : tensor<4xf32> -> tensor<4xf32>
     tfm.return
   }
 }

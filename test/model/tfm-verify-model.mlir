@@ -12,6 +12,7 @@ tfm.architecture @m {
     tfm.return %y : !x
   }
   tfm.func @f(%x: !x) -> !x {
+    %n = tfm.use [@n] : tensor<64xf32>
     %y = tfm.stack(%x) kinds = [@block] {layers = array<i32: 0, 0>} : !x -> !x
     tfm.return %y : !x
   }

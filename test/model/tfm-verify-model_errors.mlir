@@ -18,10 +18,15 @@ tfm.architecture @m {
   // expected-error@+1 {{[FSDPQ-0191] after the model phase: @q is quantised and trainable}}
   tfm.param @q : tensor<64x64x!qt.nf4<block = 64, scale = f32>> {hf = "q", trainable}
   tfm.param @p per_layer : tensor<64xf32> {hf = "p.{layer}"}
+  // expected-error@+1 {{[FSDPQ-0191] after the model phase: @unused is used nowhere}}
+  tfm.param @unused : tensor<64xf32> {hf = "u"}
   tfm.layer @block(%x: !x) -> !x {
     tfm.return %x : !x
   }
   tfm.func @f(%x: !x, %y: tensor<4x4xf32>) {
+    %n = tfm.use [@q] : tensor<64x64x!qt.nf4<block = 64, scale = f32>>
+    // expected-error@+1 {{has an unbound size}}
+    %m = tfm.use [@n] : tensor<?xf32, #tfm.dims<"D">>
     // expected-error@+1 {{[FSDPQ-0191] after the model phase: 'factor' still waits for the configuration's "eps"}}
     %0 = tfm.scale %y {factor = #tfm.config<"eps">} : tensor<4x4xf32>
     // expected-error@+1 {{[FSDPQ-0191] after the model phase: the result 'tensor<?x?xf32, #tfm.dims<"T", "D">>' has an unbound size}}
