@@ -85,6 +85,37 @@ struct VerifyMemoryPass : fsdpq::impl::ExecVerifyMemoryBase<VerifyMemoryPass> {
   }
 
 private:
+  /// Hand-written plans may name indices or temporaries that do not exist.
+  bool checkAddressable(Operation *op, Value slice, ArrayRef<int64_t> indices) {
+    int64_t levels = 0;
+    for (Operation *maker = slice.getDefiningOp();;) {
+      if (isa_and_nonnull<exec::AllocOp>(maker)) {
+        report(op) << "a temporary has no address yet; run exec-plan-memory";
+        return false;
+      }
+      auto sub = dyn_cast<exec::SubsliceOp>(maker);
+      auto whole = dyn_cast<exec::SliceOp>(maker);
+      int64_t stride = sub ? sub.getStride() : whole.getStride();
+      int64_t level = sub ? sub.getLevel() : whole.getLevel();
+      auto table = sub ? sub.getTable() : whole.getTable();
+      if (stride != 0 || table) {
+        ++levels;
+        if (level < 0 || level >= (int64_t)indices.size() ||
+            (table && indices[level] >= (int64_t)table->size())) {
+          report(op) << "a slice depends on index " << level
+                     << ", which is not there or beyond its table";
+          return false;
+        }
+      }
+      if (whole)
+        break;
+      maker = sub.getSource().getDefiningOp();
+    }
+    if (levels > 1)
+      report(op) << "a slice and a part of it both depend on an index";
+    return levels <= 1;
+  }
+
   void run(Block &block, SmallVectorImpl<int64_t> &indices, Owners &owners) {
     for (Operation &op : block) {
       if (auto loop = dyn_cast<exec::LoopOp>(op)) {
@@ -98,6 +129,13 @@ private:
       }
       SmallVector<Value> reads, writes;
       getEffects(&op, reads, writes);
+      if (reported.contains(&op) ||
+          !llvm::all_of(llvm::concat<Value>(reads, writes), [&](Value slice) {
+            return checkAddressable(&op, slice, indices);
+          })) {
+        reported.insert(&op);
+        continue;
+      }
       for (Value slice : reads)
         checkRead(&op, slice, indices, owners);
       for (Value slice : writes) {

@@ -26,11 +26,12 @@ static std::optional<LinearLike> matchLinear(Value output) {
   return std::nullopt;
 }
 
-/// One `tfm.use` of all parameters behind `values`.
-static FailureOr<Value> joinUses(ArrayRef<Value> values, Operation *anchor,
-                                 PatternRewriter &rewriter) {
-  SmallVector<Attribute> params;
-  int64_t rows = 0;
+/// Whether `values` are parameters that can be one: nothing is made before all
+/// of a fusion is known to succeed.
+static LogicalResult checkUses(ArrayRef<Value> values, Operation *anchor,
+                               PatternRewriter &rewriter) {
+  if (values.empty())
+    return success();
   auto first = cast<RankedTensorType>(values.front().getType());
   for (Value value : values) {
     auto use = value.getDefiningOp<tfm::UseOp>();
@@ -41,15 +42,25 @@ static FailureOr<Value> joinUses(ArrayRef<Value> values, Operation *anchor,
         type.getShape().drop_front() != first.getShape().drop_front() ||
         type.getElementType() != first.getElementType())
       return rewriter.notifyMatchFailure(anchor, "factors differ in type");
-    llvm::append_range(params, use.getParams());
-    rows += type.getDimSize(0);
+  }
+  return success();
+}
+
+/// One `tfm.use` of all parameters behind `values`.
+static Value joinUses(ArrayRef<Value> values, Operation *anchor,
+                      PatternRewriter &rewriter) {
+  SmallVector<Attribute> params;
+  int64_t rows = 0;
+  auto first = cast<RankedTensorType>(values.front().getType());
+  for (Value value : values) {
+    llvm::append_range(params, value.getDefiningOp<tfm::UseOp>().getParams());
+    rows += cast<RankedTensorType>(value.getType()).getDimSize(0);
   }
   SmallVector<int64_t> shape(first.getShape());
   shape.front() = rows;
-  return Value(tfm::UseOp::create(
-      rewriter, anchor->getLoc(),
-      RankedTensorType::get(shape, first.getElementType()),
-      rewriter.getArrayAttr(params)));
+  return tfm::UseOp::create(rewriter, anchor->getLoc(),
+                            RankedTensorType::get(shape, first.getElementType()),
+                            rewriter.getArrayAttr(params));
 }
 
 FailureOr<Value> fsdpq::joinLinears(ArrayRef<Value> outputs, Operation *anchor,
@@ -88,19 +99,20 @@ FailureOr<Value> fsdpq::joinLinears(ArrayRef<Value> outputs, Operation *anchor,
     if (a.getType() != as.front().getType())
       return rewriter.notifyMatchFailure(anchor, "adapters of different rank");
 
-  rewriter.setInsertionPointAfter(last);
-  FailureOr<Value> weight = joinUses(weights, anchor, rewriter);
-  if (failed(weight))
+  if (failed(checkUses(weights, anchor, rewriter)) ||
+      failed(checkUses(as, anchor, rewriter)) ||
+      failed(checkUses(bs, anchor, rewriter)))
     return failure();
+
+  rewriter.setInsertionPointAfter(last);
+  Value weight = joinUses(weights, anchor, rewriter);
   Location loc = last->getLoc();
   if (as.empty())
-    return Value(tfm::LinearOp::create(rewriter, loc, x, *weight));
-  FailureOr<Value> a = joinUses(as, anchor, rewriter);
-  FailureOr<Value> b = joinUses(bs, anchor, rewriter);
-  if (failed(a) || failed(b))
-    return failure();
+    return Value(tfm::LinearOp::create(rewriter, loc, x, weight));
+  Value a = joinUses(as, anchor, rewriter);
+  Value b = joinUses(bs, anchor, rewriter);
   return Value(tfm::LoraLinearOp::create(
-                   rewriter, loc, x, *weight, *a, *b,
+                   rewriter, loc, x, weight, a, b,
                    rewriter.getF64FloatAttr(*scale),
                    rewriter.getDenseI64ArrayAttr(parts),
                    rewriter.getDenseBoolArrayAttr(adapted))

@@ -103,7 +103,10 @@ private:
   static RankedTensorType typeOf(Value value) {
     return cast<RankedTensorType>(value.getType());
   }
-  static int64_t columns(Value value) { return typeOf(value).getDimSize(1); }
+  /// Columns of a matrix; a vector is a matrix of one column.
+  static int64_t columns(Value value) {
+    return typeOf(value).getRank() > 1 ? typeOf(value).getDimSize(1) : 1;
+  }
   static Type element(Value value) { return typeOf(value).getElementType(); }
 
   tfm::ArchitectureOp architecture;

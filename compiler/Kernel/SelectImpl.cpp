@@ -47,6 +47,9 @@ struct SelectImplPass : fsdpq::impl::KernSelectImplBase<SelectImplPass> {
 
 private:
   LogicalResult emitKernel(kern::GemmOp op, SymbolTable &symbols) {
+    if (op.getTransA() && op.getTransB())
+      return op.emitError("[FSDPQ-0412] an emitted product of two transposed "
+                          "matrices is not supported; use impl = \"library\"");
     int64_t n = op.getN().getCap();
     int64_t aColumns = op.getTransA() ? op.getM().getCap() : op.getK().getCap();
     int64_t bColumns = op.getTransB() ? op.getK().getCap() : n;

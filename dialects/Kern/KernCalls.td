@@ -81,7 +81,7 @@ def Kern_CallOp : Kern_DestinationOp<"call", [
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
     $callee `(` $inputs `)` `into` `(` $outs `)` `grid` `=` $grid attr-dict
-    `:` `(` type($inputs) `)` `into` `(` type($outs) `)`
+    `:` (`(` type($inputs)^ `)`)? `into` `(` type($outs) `)`
   }];
 }
 

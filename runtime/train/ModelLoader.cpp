@@ -5,6 +5,8 @@
 #include "runtime/train/Parameters.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <vector>
 
 namespace fsdpq::rt {
@@ -49,6 +51,22 @@ const TensorInfo &findTensor(const TensorSource &source,
   return *tensor;
 }
 
+/// A bias that the model's description has no place for would be left out of
+/// every result.
+void refuseUnusedBiases(const TensorSource &source,
+                        const std::vector<Transfer> &transfers) {
+  std::set<std::string_view> used;
+  for (const Transfer &transfer : transfers)
+    used.insert(transfer.tensor->name);
+  for (const std::string &name : source.names())
+    if (name.ends_with(".bias") && !used.contains(name))
+      throw Error(5004, ExitCode::BadInput,
+                  "the checkpoint has the tensor '" + name +
+                      "', for which the model's description has no place",
+                  source.location(),
+                  "describe the bias in the architecture's .mlir file");
+}
+
 std::vector<Transfer> planTransfers(const plan::Plan &plan,
                                     const TensorSource &source, bool isGguf) {
   std::vector<Transfer> transfers;
@@ -60,6 +78,7 @@ std::vector<Transfer> planTransfers(const plan::Plan &plan,
       transfers.push_back(
           {parameter, i, &findTensor(source, *parameter, i, isGguf), heads});
   }
+  refuseUnusedBiases(source, transfers);
   return transfers;
 }
 

@@ -56,6 +56,9 @@ def options_of(case, steps, row_count, batch_count, scratch):
     }
     if "clip" in case:
         options["max_grad_norm"] = case["clip"]
+    if case["kind"] == "qlora":
+        options["quant_type"] = case.get("qtype", "nf4")
+        options["double_quant"] = str(case.get("nested", True)).lower()
     if case["kind"] != "full":
         options["adapter"] = os.path.join(scratch, "initial")
     return options

@@ -192,6 +192,11 @@ rt::Dataset loadRecords(const Settings &settings, const ModelInput &model) {
                                   [](const rt::Row &row) {
                                     return !teaches(row);
                                   });
+  if (idle == static_cast<std::ptrdiff_t>(data.rows.size()))
+    throw Error(6041, ExitCode::BadInput,
+                "none of the " + grouped(idle) + " records has a token to learn",
+                settings.dataset,
+                "prompts may fill the rows: raise --context_length");
   if (idle > 0)
     note(grouped(idle) + " records have no token to learn");
   requireIdsBelow(model.vocabulary, data, settings.dataset);
