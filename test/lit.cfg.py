@@ -1,6 +1,6 @@
 # Configuration of the lit suite. Features: what this machine can run.
 import os
-import shutil
+import subprocess
 import lit.formats
 
 config.name = "fsdpq"
@@ -29,6 +29,14 @@ config.substitutions += [
     ("%plugin_dir", os.path.join(config.fsdpq_build, "lib")),
 ]
 
+# Several tests run at a time: OpenMP's threads must not spin (see fsdpq-run.cpp).
+config.environment["OMP_WAIT_POLICY"] = os.environ.get("OMP_WAIT_POLICY", "passive")
+
 config.available_features.add("cpu-exec")
+if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0:
+    config.available_features.add("tmpfs")
+if subprocess.run([config.python, "-c", "import torch, transformers, peft"],
+                  capture_output=True).returncode == 0:
+    config.available_features.add("peft")
 if os.environ.get("FSDPQ_SMOLLM2_GGUF"):
     config.available_features.add("smollm2")

@@ -111,9 +111,8 @@ Value FunctionBuilder::getWritable(Value value, Operation *writer) {
   Value slice = getOnly(value);
   Operation *maker = value.getDefiningOp();
   // What is stored beyond the function is updated where it is.
-  if (isa_and_nonnull<kern::PortOp, fsdp::GradientOp, fsdp::FlatOp, fsdp::PartOp>(
-          maker) ||
-      isa<exec::SliceOp>(slice.getDefiningOp()))
+  if (isa_and_nonnull<kern::PortOp, fsdp::GradientOp, fsdp::FlatOp,
+                      fsdp::PartOp>(maker))
     return slice;
   bool owned = isa_and_nonnull<kern::EmptyOp, kern::CallOp, kern::GemmOp,
                                kern::CopyOp, kern::FillOp>(maker);

@@ -30,7 +30,13 @@ static void recomputeBlock(tfm::LayerOp forward, tfm::LayerOp backward) {
   unsigned residuals = result->getNumOperands() - 1;
   unsigned shared = source.getNumArguments() - 1;
 
-  OpBuilder builder = OpBuilder::atBlockBegin(&target);
+  // The backward pass reads parameters at its start; what is recomputed uses the
+  // same values, so that a quantised weight is dequantised once.
+  Operation *start = &target.front();
+  llvm::DenseMap<Attribute, Value> uses;
+  for (; auto use = dyn_cast<tfm::UseOp>(start); start = start->getNextNode())
+    uses[use.getParams()] = use.getResult();
+  OpBuilder builder(start);
   IRMapping mapping;
   // After dy comes the layer's input; the old residual arguments follow until
   // they are replaced.
@@ -40,8 +46,13 @@ static void recomputeBlock(tfm::LayerOp forward, tfm::LayerOp backward) {
   for (unsigned i = 0; i < shared; ++i)
     mapping.map(source.getArgument(1 + i),
                 target.getArgument(2 + residuals + i));
-  for (Operation &op : source.without_terminator())
-    builder.clone(op, mapping);
+  for (Operation &op : source.without_terminator()) {
+    auto use = dyn_cast<tfm::UseOp>(op);
+    if (Value known = use ? uses.lookup(use.getParams()) : Value())
+      mapping.map(use.getResult(), known);
+    else
+      builder.clone(op, mapping);
+  }
   for (unsigned i = 0; i < residuals; ++i)
     target.getArgument(2 + i).replaceAllUsesWith(
         mapping.lookup(result->getOperand(1 + i)));

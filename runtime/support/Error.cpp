@@ -18,7 +18,8 @@ Error::Error(int id, ExitCode code, std::string what, std::string where,
     text += "\n  hint: " + hint;
 }
 
-Error systemError(const std::string &action, const std::string &path) {
+Error systemError(const std::string &action, const std::string &path,
+                  ExitCode exitCode) {
   int code = errno;
   std::string hint;
   if (code == ENOSPC)
@@ -28,7 +29,7 @@ Error systemError(const std::string &action, const std::string &path) {
     hint = "check the permissions of the file and its folder";
   else if (code == ENOENT)
     hint = "check the path";
-  return Error(1301, ExitCode::RunFailure,
+  return Error(1301, exitCode,
                action + " failed: " + std::strerror(code), path, hint);
 }
 

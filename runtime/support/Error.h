@@ -46,7 +46,9 @@ private:
   std::string text;
 };
 
-/// An Error for a failed system call, with errno's text: exit code RunFailure.
-Error systemError(const std::string &action, const std::string &path);
+/// An Error (1301) for a failed system call, with errno's text. Reading what a
+/// user named fails as BadInput, all else as RunFailure.
+Error systemError(const std::string &action, const std::string &path,
+                  ExitCode code = ExitCode::RunFailure);
 
 } // namespace fsdpq::rt

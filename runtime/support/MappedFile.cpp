@@ -12,7 +12,7 @@ namespace fsdpq::rt {
 MappedFile::MappedFile(const std::string &path) : path_(path) {
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0)
-    throw systemError("opening", path);
+    throw systemError("opening", path, ExitCode::BadInput);
   struct stat status;
   if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(descriptor);

@@ -15,11 +15,13 @@ StopSignals::StopSignals() {
   ::sigemptyset(&note.sa_mask);
   ::sigaction(SIGINT, &note, &previousInterrupt);
   ::sigaction(SIGTERM, &note, &previousTerminate);
+  ::sigaction(SIGHUP, &note, &previousHangup);
 }
 
 StopSignals::~StopSignals() {
   ::sigaction(SIGINT, &previousInterrupt, nullptr);
   ::sigaction(SIGTERM, &previousTerminate, nullptr);
+  ::sigaction(SIGHUP, &previousHangup, nullptr);
 }
 
 int StopSignals::received() const { return lastSignal; }

@@ -19,7 +19,7 @@ public:
   int received() const;
 
 private:
-  struct sigaction previousInterrupt, previousTerminate;
+  struct sigaction previousInterrupt, previousTerminate, previousHangup;
 };
 
 } // namespace fsdpq::rt

@@ -33,7 +33,7 @@ tfm.architecture @a {
        out_offsets = array<i64: 128>} : (!q) into(tensor<64x64xf32>)
     // CHECK: kern.call @splat() into(%[[E]]) grid
     %s = kern.call @splat() into(%e) grid = #kern.extent<scalar = "tokens", cap = 512>
-      {extents = [], scalars = ["lr"]} : () into(!x)
+      {extents = [], scalars = ["lr"]} : into(!x)
     // CHECK: kern.gemm %arg0, %arg1 into %[[E]]
     // CHECK-SAME: a_offset = 64 : i64, alpha = 2.000000e+00 : f64, beta = 1.000000e+00 : f64, c_offset = 3 : i64
     // CHECK-SAME: lda = 128 : i64, ldb = 64 : i64, ldc = 64 : i64

@@ -108,4 +108,33 @@ exec.plan @p {
     // expected-error@+1 {{[FSDPQ-0590] the slice 'w' covers bytes 1024 to 1536 of @base, which has 1024}}
     exec.fill %w bytes = #kern.extent<add = 512, cap = 512> stream = 0
   }
+
+  exec.func @not_placed {
+    %a = exec.alloc "a" bytes = 256
+    // expected-error@+1 {{[FSDPQ-0590] a temporary has no address yet; run exec-plan-memory}}
+    exec.fill %a bytes = #kern.extent<add = 256, cap = 256> stream = 0
+  }
+
+  exec.func @short_table {
+    exec.loop count = #kern.extent<add = 2, cap = 2> {
+      %a = exec.slice "a" of @activations[0] bytes = 256 {level = 1 : i64, table = array<i64: 0>}
+      // expected-error@+1 {{[FSDPQ-0590] a slice depends on index 1, which is not there or beyond its table}}
+      exec.fill %a bytes = #kern.extent<add = 256, cap = 256> stream = 0
+    }
+  }
+
+  exec.func @no_loop {
+    %a = exec.slice "a" of @activations[0] bytes = 256 {level = 1 : i64, stride = 256 : i64}
+    // expected-error@+1 {{[FSDPQ-0590] a slice depends on index 1, which is not there or beyond its table}}
+    exec.fill %a bytes = #kern.extent<add = 256, cap = 256> stream = 0
+  }
+
+  exec.func @two_indices {
+    exec.loop count = #kern.extent<add = 1, cap = 1> {
+      %a = exec.slice "a" of @activations[0] bytes = 256 {level = 1 : i64, stride = 256 : i64}
+      %b = exec.subslice %a[0] bytes = 128 {level = 1 : i64, stride = 128 : i64}
+      // expected-error@+1 {{[FSDPQ-0590] a slice and a part of it both depend on an index}}
+      exec.fill %b bytes = #kern.extent<add = 128, cap = 128> stream = 0
+    }
+  }
 }

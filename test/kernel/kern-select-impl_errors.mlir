@@ -23,3 +23,15 @@ tfm.architecture @m {
     tfm.return %0 : tensor<128x32xf32>
   }
 }
+
+// -----
+
+tfm.architecture @m {
+  tfm.func @transposed(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> tensor<64x64xf32> {
+    // expected-error@+1 {{[FSDPQ-0412] an emitted product of two transposed matrices is not supported; use impl = "library"}}
+    %0 = kern.gemm %x, %x into %y {trans_a, trans_b, alpha = 1.0, beta = 0.0,
+      m = #kern.extent<add = 64, cap = 64>, n = #kern.extent<add = 64, cap = 64>,
+      k = #kern.extent<add = 64, cap = 64>, lda = 64, ldb = 64, ldc = 64} : tensor<64x64xf32>, tensor<64x64xf32> into tensor<64x64xf32>
+    tfm.return %0 : tensor<64x64xf32>
+  }
+}

@@ -176,7 +176,7 @@ tfm.architecture @a attributes {hf = ["M"], config = {}, required = {act = ["act
 
 // expected-error@+1 {{[FSDPQ-0105] the configuration's sizes make a tensor of more than 1099511627776 elements}}
 tfm.architecture @a attributes {hf = ["M"], config = {}} {
-  tfm.param @p : tensor<?x?xf32, #tfm.dims<"2000000000", "2000000000">> {hf = "p"}
+  tfm.param @p : tensor<?x?xf32, #tfm.dims<"10000000", "10000000">> {hf = "p"}
 }
 
 // -----
