@@ -92,10 +92,10 @@ struct PlanMemoryPass : fsdpq::impl::ExecPlanMemoryBase<PlanMemoryPass> {
       }
       if (!arena)
         return;
-      if (bytes == 0)
-        arena.erase();
-      else
+      if (bytes > 0)
         arena.setBytes(bytes);
+      else if (!arena.getBytes()) // none needed, and none planned before
+        arena.erase();
       planned += bytes;
     });
   }

@@ -26,8 +26,8 @@ def FsdpFormUnits : ShardPass<"fsdp-form-units"> {
     Output, for two layers:
     ```mlir
     fsdp.mesh @mesh ranks = 1
-    fsdp.unit @block.base [@q] layers = array<i32: 0, 1>
-    fsdp.unit @block.trained [@a] layers = array<i32: 0, 1> {trainable}
+    fsdp.unit @layers.base [@q] layers = [0, 1]
+    fsdp.unit @layers.trained [@a] layers = [0, 1] {trainable}
     ```
   }];
   let options = [Option<"ranks", "ranks", "int64_t", "1", "Ranks of the mesh">];
@@ -73,7 +73,7 @@ def FsdpInsertCollectives : ShardPass<"fsdp-insert-collectives"> {
     Output:
     ```mlir
     tfm.layer @k(%x: !x) -> !x {
-      %p = fsdp.all_gather_start @block.base
+      %p = fsdp.all_gather_start @layers.base
       %g = fsdp.wait %p
       %w = fsdp.view %g [@q] : !w
       %y = tfm.linear %x, %w : !x, !w

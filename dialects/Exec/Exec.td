@@ -22,6 +22,7 @@ def Exec_Dialect : Dialect {
     allocates, compiles or looks anything up by name.
   }];
   let useDefaultTypePrinterParser = 1;
+  let dependentDialects = ["::fsdpq::kern::KernDialect"]; // for extents
 }
 
 class Exec_Op<string mnemonic, list<Trait> traits = []>

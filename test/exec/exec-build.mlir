@@ -283,8 +283,10 @@ tfm.architecture @gradients {
 // CHECK-NEXT:   exec.launch @make reads(%[[V1]]) writes(%[[V0]]) grid = <scalar = "tokens", cap = 128> {extents = [], scalars = []} stream = 0
 // CHECK-NEXT:   exec.launch @inplace reads(%[[V1]]) writes(%[[V0]]) grid = <scalar = "tokens", cap = 128> {extents = [], scalars = []} stream = 0
 // CHECK-LABEL: exec.func @argument {
+// CHECK-NEXT:   %[[C:.+]] = exec.alloc "copy" bytes = 1024
 // CHECK-NEXT:   %[[V0:.+]] = exec.slice "x" of @step[0] bytes = 1024
-// CHECK-NEXT:   exec.launch @inplace reads(%[[V0]]) writes(%[[V0]]) grid = <scalar = "tokens", cap = 128> {extents = [], scalars = []} stream = 0
+// CHECK-NEXT:   exec.copy %[[V0]] to %[[C]] bytes = <scalar = "tokens", mul = 8, cap = 1024> stream = 0
+// CHECK-NEXT:   exec.launch @inplace reads(%[[V0]]) writes(%[[C]]) grid = <scalar = "tokens", cap = 128> {extents = [], scalars = []} stream = 0
 // CHECK-LABEL: exec.func @given {
 // CHECK-NEXT:   %[[V0:.+]] = exec.alloc "carry" bytes = 2048
 // CHECK-NEXT:   %[[V1:.+]] = exec.subslice %[[V0]][0] bytes = 1024
@@ -331,7 +333,7 @@ tfm.architecture @copies {
     %z = kern.call @inplace(%x) into(%y) grid = #kern.extent<scalar = "tokens", cap = 128> {extents = [], scalars = []} : (!x) into(!x)
     tfm.return
   }
-  // The host's array is the function's own for the call.
+  // The host's array is the host's.
   tfm.func @argument(%x: !x {tfm.port = "x"}) {
     %z = kern.call @inplace(%x) into(%x) grid = #kern.extent<scalar = "tokens", cap = 128> {extents = [], scalars = []} : (!x) into(!x)
     tfm.return
