@@ -164,7 +164,7 @@ kern::FuncOp buildNorm(OpBuilder &, Location, int64_t partials, Type element);
 
 /// One optimizer step over a flat buffer of N elements; see
 /// tfm.optimizer_update for rules, options and scalars.
-/// (inout p: N, inout g: N, [inout state0: N, inout state1: N], norm: 1,
+/// (norm: 1, inout p: N, inout g: N, [inout state0: N, inout state1: N],
 ///  max_grad_norm: f64, lr: f64, [bias_correction1: f64, bias_correction2: f64]).
 /// The gradients become zero. Items: N / gcd(N, flatTile).
 kern::FuncOp buildOptimizer(OpBuilder &, Location, StringRef rule,

@@ -145,16 +145,13 @@ LogicalResult Outliner::outlineUpdate(tfm::OptimizerUpdateOp op) {
     SmallVector<StringRef> scalars = {"max_grad_norm", "lr"};
     if (adam)
       scalars.append({"bias_correction1", "bias_correction2"});
-    // The norm is an input; the kernel takes it after the buffers it updates,
-    // so it goes in as one more destination that is left alone.
-    outs.push_back(op.getNorm());
     call(
         loc,
         [&](OpBuilder &b, Location l) {
           return kernels::buildOptimizer(b, l, op.getRule(), op.getOptions(),
                                          elements, builder.getF32Type());
         },
-        {}, outs, constant(elements / std::gcd(elements, kernels::flatTile)), {},
+        op.getNorm(), outs, constant(elements / std::gcd(elements, kernels::flatTile)), {},
         scalars);
   }
   op.erase();

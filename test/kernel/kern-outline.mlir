@@ -496,12 +496,12 @@ tfm.architecture @gather {
 // CHECK-NEXT: %[[UA3:.*]] = fsdp.flat @ua "gradient" : tensor<4096xf32>
 // CHECK-NEXT: %[[UA4:.*]] = fsdp.flat @ua "state0" : tensor<4096xf32>
 // CHECK-NEXT: %[[UA5:.*]] = fsdp.flat @ua "state1" : tensor<4096xf32>
-// CHECK-NEXT: %[[ADAMW:.*]]:5 = kern.call @adamw_f32() into(%[[UA2]], %[[UA3]], %[[UA4]], %[[UA5]], %[[NORM]])
+// CHECK-NEXT: %[[ADAMW:.*]]:4 = kern.call @adamw_f32(%[[NORM]]) into(%[[UA2]], %[[UA3]], %[[UA4]], %[[UA5]])
 // CHECK-SAME: grid = <add = 4, cap = 4>
 // CHECK-SAME: {extents = [], scalars = ["max_grad_norm", "lr", "bias_correction1", "bias_correction2"]}
 // CHECK-NEXT: %[[UB2:.*]] = fsdp.flat @ub "data" : tensor<64xf32>
 // CHECK-NEXT: %[[UB3:.*]] = fsdp.flat @ub "gradient" : tensor<64xf32>
-// CHECK-NEXT: %[[SGD:.*]]:3 = kern.call @sgd_f32() into(%[[UB2]], %[[UB3]], %[[NORM]]) grid = <add = 1, cap = 1>
+// CHECK-NEXT: %[[SGD:.*]]:2 = kern.call @sgd_f32(%[[NORM]]) into(%[[UB2]], %[[UB3]]) grid = <add = 1, cap = 1>
 // CHECK-SAME: {extents = [], scalars = ["max_grad_norm", "lr"]}
 // CHECK-NEXT: tfm.return
 

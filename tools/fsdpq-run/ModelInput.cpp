@@ -188,6 +188,7 @@ rt::Dataset loadRecords(const Settings &settings, const ModelInput &model) {
     note("the first " + grouped(*settings.datasetSamples) +
          " records are used (--dataset_samples)");
   }
+  requireIdsBelow(model.vocabulary, data, settings.dataset);
   const auto idle = std::count_if(data.rows.begin(), data.rows.end(),
                                   [](const rt::Row &row) {
                                     return !teaches(row);
@@ -199,7 +200,6 @@ rt::Dataset loadRecords(const Settings &settings, const ModelInput &model) {
                 "prompts may fill the rows: raise --context_length");
   if (idle > 0)
     note(grouped(idle) + " records have no token to learn");
-  requireIdsBelow(model.vocabulary, data, settings.dataset);
   return data;
 }
 

@@ -74,14 +74,14 @@ private:
   Value wide(double value) { return constant(getF64Type(), value); }
 
   DictionaryAttr options;
-  unsigned scalars; ///< number of the argument `norm`
+  unsigned scalars; ///< number of the last buffer; the scalars follow it
   Value rate, step, keep, inverseRoot;
 };
 
 } // namespace
 
 Value OptimizerBody::emitClipFactor() {
-  Value norm = toFloat(loadScalar(argument(scalars), index(0)), getF64Type());
+  Value norm = toFloat(loadScalar(argument(0), index(0)), getF64Type());
   Value factor = div(argument(scalars + 1), add(norm, wide(1e-6)));
   factor = arith::MinimumFOp::create(*this, factor, wide(1));
   return toElement(factor);
@@ -132,8 +132,8 @@ kern::FuncOp kernels::buildOptimizer(OpBuilder &builder, Location loc,
   bool isAdam = rule == "adam" || rule == "adamw";
   unsigned states = rule == "sgd" ? 0 : 2;
   Type f64 = builder.getF64Type();
-  SmallVector<Type> types(2 + states, arrayOf(element, elements));
-  types.push_back(arrayOf(element, 1));
+  SmallVector<Type> types{arrayOf(element, 1)};
+  types.append(2 + states, arrayOf(element, elements));
   types.append(isAdam ? 4 : 2, f64);
   OptimizerBody b(builder, loc, rule, options, types, states, element);
 
@@ -146,7 +146,7 @@ kern::FuncOp kernels::buildOptimizer(OpBuilder &builder, Location loc,
   Value begin = b.mul(b.item(), b.index(size));
   SmallVector<Value> tiles;
   for (unsigned buffer = 0; buffer < 2 + states; ++buffer)
-    tiles.push_back(b.load(b.argument(buffer), begin, size));
+    tiles.push_back(b.load(b.argument(1 + buffer), begin, size));
   // One pass gives the parameter, the state and the zero gradient.
   SmallVector<Type> results(2 + states, element);
   auto updated = b.mapAll(tiles, results, [&](ValueRange v) {
@@ -159,6 +159,6 @@ kern::FuncOp kernels::buildOptimizer(OpBuilder &builder, Location loc,
     return next;
   });
   for (unsigned buffer = 0; buffer < 2 + states; ++buffer)
-    b.store(updated[buffer], b.argument(buffer), begin);
+    b.store(updated[buffer], b.argument(1 + buffer), begin);
   return b.getKernel();
 }

@@ -421,14 +421,14 @@ TYPED_TEST(KernelBodies, Optimizers) {
         }
         int64_t items = n / std::gcd(n, flatTile);
         if (rule == "sgd")
-          harness.run(name, items, p.data(), g.data(), norm.data(), &maximum,
+          harness.run(name, items, norm.data(), p.data(), g.data(), &maximum,
                       &lr);
         else if (rule == "adadelta")
-          harness.run(name, items, p.data(), g.data(), s0.data(), s1.data(),
-                      norm.data(), &maximum, &lr);
+          harness.run(name, items, norm.data(), p.data(), g.data(), s0.data(),
+                      s1.data(), &maximum, &lr);
         else
-          harness.run(name, items, p.data(), g.data(), s0.data(), s1.data(),
-                      norm.data(), &maximum, &lr, &c1, &c2);
+          harness.run(name, items, norm.data(), p.data(), g.data(), s0.data(),
+                      s1.data(), &maximum, &lr, &c1, &c2);
         expectNear(p, wp, "parameter");
         expectNear(s0, w0, "first state");
         expectNear(s1, w1, "second state");

@@ -66,9 +66,7 @@ void expectError(int id, const std::string &part, Action action) {
                   << "'";
   } catch (const Error &error) {
     EXPECT_EQ(error.id(), id) << error.what();
-    // A file that is missing is the system's error, not bad input.
-    EXPECT_EQ(error.exitCode(),
-              id < 2000 ? ExitCode::RunFailure : ExitCode::BadInput);
+    EXPECT_EQ(error.exitCode(), ExitCode::BadInput);
     EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
         << "expected '" << part << "' in: " << error.what();
   }
