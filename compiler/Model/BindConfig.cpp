@@ -34,6 +34,7 @@ public:
 
 private:
   LogicalResult evaluateEntries();
+  void reportAbsent(StringAttr entry, llvm::Error error);
   LogicalResult refuseUnsupported();
   LogicalResult checkRequired();
   LogicalResult replaceConfigAttrs();
@@ -51,6 +52,11 @@ private:
 };
 } // namespace
 
+void ConfigBinder::reportAbsent(StringAttr entry, llvm::Error error) {
+  architecture.emitError("[FSDPQ-0102] the configuration gives no '")
+      << entry.getValue() << "': " << llvm::toString(std::move(error));
+}
+
 LogicalResult ConfigBinder::evaluateEntries() {
   auto entries = architecture->getAttrOfType<DictionaryAttr>("config");
   if (!entries)
@@ -67,9 +73,7 @@ LogicalResult ConfigBinder::evaluateEntries() {
              << "' is not a pair of expressions [FSDPQ-0101]";
     auto value = evaluateConfig(text.getValue(), config, builder.getContext());
     if (!value) {
-      architecture.emitError("[FSDPQ-0102] the configuration gives no '")
-          << entry.getName().getValue()
-          << "': " << llvm::toString(value.takeError());
+      reportAbsent(entry.getName(), value.takeError());
       failed = true;
       continue;
     }
@@ -83,13 +87,11 @@ LogicalResult ConfigBinder::refuseUnsupported() {
   bool failed = false;
   for (NamedAttribute entry : entries ? entries : builder.getDictionaryAttr({})) {
     if (gguf)
-      break; // GGUF has no such flags; the loader refuses tensors it cannot place
+      break; // GGUF has no such flags; the loader refuses biases it cannot place
     auto value = evaluateConfig(cast<StringAttr>(entry.getValue()).getValue(),
                                 config, builder.getContext());
     if (!value) {
-      architecture.emitError("[FSDPQ-0102] the configuration gives no '")
-          << entry.getName().getValue()
-          << "': " << llvm::toString(value.takeError());
+      reportAbsent(entry.getName(), value.takeError());
       failed = true;
       continue;
     }

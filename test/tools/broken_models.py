@@ -52,6 +52,10 @@ write("missing", safetensors({name: entry for name, entry in header.items() if n
                              body[: header[last]["data_offsets"][0]]))
 norm = header["model.norm.weight"]["data_offsets"][0]
 write("not-a-number", safetensors(header, body[:norm] + struct.pack("<f", float("nan")) + body[norm + 4 :]))
+bias = "model.layers.0.self_attn.q_proj.bias"  # as Qwen 2 has, and llama has not
+write("extra-bias", safetensors({**header, bias: {"dtype": "F32", "shape": [64],
+                                                  "data_offsets": [len(body), len(body) + 256]}},
+                                body + bytes(256)))
 write("narrow", hidden_size=128)
 write("deeper", num_hidden_layers=4)
 write("half-config", config_text='{"architectures": [')
