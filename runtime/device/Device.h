@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -58,9 +59,10 @@ struct GemmCall {
 /// A device of one rank, used by one thread at a time.
 ///
 /// `stream` is the number of a plan's stream. Work of one stream runs in the
-/// order it was given; the call may return before the work is done. Sizes and
-/// addresses are trusted: a plan was checked when it was loaded.
-/// Throws Error 4001-4099.
+/// order it was given; the call may return before the work is done. Work that
+/// fails later than the call lets a later call throw, synchronize() at the
+/// latest; what was given after it is dropped. Sizes and addresses are trusted:
+/// a plan was checked when it was loaded. Throws Error 4001-4099.
 class Device {
 public:
   virtual ~Device() = default;
@@ -68,6 +70,10 @@ public:
   /// Refuses a plan whose `target` (CPU or GPU, then "+feature"s, separated by
   /// spaces or commas) this machine cannot run: Error 4001.
   virtual void requireTarget(std::string_view target) const = 0;
+
+  /// Makes streams [0, streams) and events [0, events). Called once, before any
+  /// work is given.
+  virtual void prepare(uint16_t streams, uint32_t events) = 0;
 
   /// `bytes` of zeros at a multiple of 256. `what` names them in Error 4002
   /// (DoesNotFit), thrown when there is not enough memory. Memory that is never
@@ -95,6 +101,16 @@ public:
                     uint16_t stream) = 0;
   virtual void fill(DeviceAddress to, uint8_t value, int64_t bytes,
                     uint16_t stream) = 0;
+
+  /// Marks how far `stream` has come. See Record and Wait in plan.fbs.
+  virtual void record(uint32_t event, uint16_t stream) = 0;
+  /// Work given to `stream` from now on starts only after what the latest record
+  /// of the event marked is done.
+  virtual void wait(uint32_t event, uint16_t stream) = 0;
+  /// Calls `task` on the host when the work given to the stream before is done;
+  /// work given after it waits for its return. What it throws is the stream's
+  /// failure. It must not use the device.
+  virtual void hostCall(std::function<void()> task, uint16_t stream) = 0;
 
   /// Returns when all work given so far is done.
   virtual void synchronize() = 0;
