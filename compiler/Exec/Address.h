@@ -10,6 +10,8 @@ struct Address {
   StringRef name, arena;
   int64_t offset = 0, bytes = 0, stride = 0, level = 0;
   ArrayRef<int64_t> table;
+  StringRef unit; ///< whose parameters are expected there, or empty
+  ArrayRef<int64_t> ordinals;
 
   /// First byte at the given indices (`indices[level]`).
   int64_t at(ArrayRef<int64_t> indices) const {
@@ -28,7 +30,9 @@ inline Address getAddress(Value slice) {
             (int64_t)op.getBytes(),
             (int64_t)op.getStride(),
             (int64_t)op.getLevel(),
-            op.getTable().value_or(ArrayRef<int64_t>())};
+            op.getTable().value_or(ArrayRef<int64_t>()),
+            op.getUnit().value_or(StringRef()),
+            op.getOrdinals().value_or(ArrayRef<int64_t>())};
   auto op = slice.getDefiningOp<exec::SubsliceOp>();
   Address address = getAddress(op.getSource());
   address.offset += op.getOffset();
@@ -37,6 +41,13 @@ inline Address getAddress(Value slice) {
     address.stride = op.getStride();
     address.level = op.getLevel();
     address.table = op.getTable().value_or(ArrayRef<int64_t>());
+  }
+  if (op.getUnit()) {
+    address.unit = *op.getUnit();
+    address.ordinals = *op.getOrdinals();
+    // Ordinals change with the same index as addresses, if both do.
+    if (address.ordinals.size() > 1)
+      address.level = op.getLevel();
   }
   return address;
 }

@@ -45,10 +45,7 @@ private:
         continue;
       builder.setInsertionPointToEnd(&plan.getBody().front());
       StringRef name = function.getSymName();
-      int64_t indexCount =
-          name.starts_with("load.")
-              ? storage.getLayerCount(name.drop_front(StringRef("load.").size()))
-              : 0;
+      int64_t indexCount = getIndexCount(storage, function);
       auto target = exec::FuncOp::create(builder, function.getLoc(), name, indexCount);
       target.getBody().emplaceBlock();
       if (failed(FunctionBuilder(storage, function, target).build()))
@@ -58,6 +55,20 @@ private:
     declareScalars(plan);
     architecture.erase();
     return success();
+  }
+
+  /// Load functions take the number of a piece or the ordinal of a layer.
+  static int64_t getIndexCount(const Storage &storage, tfm::FuncOp function) {
+    int64_t count = 0;
+    function.walk([&](Operation *op) {
+      if (auto part = dyn_cast<fsdp::PartOp>(op))
+        count = std::max(count, (int64_t)part.getPieces());
+      if (auto scratch = dyn_cast<fsdp::ScratchOp>(op))
+        count = std::max(count, (int64_t)scratch.getPieces());
+      if (auto store = dyn_cast<fsdp::StoreOp>(op))
+        count = Storage::countLayers(storage.getUnit(store.getUnit()));
+    });
+    return count;
   }
 
   /// The scalars that instructions name, integers with the largest value that

@@ -67,7 +67,7 @@ Value FunctionBuilder::makeSlice(StringRef name, const Storage::Place &place,
   return exec::SliceOp::create(
       builder, source.getLoc(), exec::SliceType::get(builder.getContext()), name,
       place.arena, offsets.offset, place.bytes, offsets.stride, level,
-      getTable(builder, offsets));
+      getTable(builder, offsets), FlatSymbolRefAttr(), DenseI64ArrayAttr());
 }
 
 Value FunctionBuilder::makeSubslice(Value sourceSlice, int64_t bytes,
@@ -76,7 +76,24 @@ Value FunctionBuilder::makeSubslice(Value sourceSlice, int64_t bytes,
   return exec::SubsliceOp::create(
       builder, source.getLoc(), exec::SliceType::get(builder.getContext()),
       sourceSlice, offsets.offset, bytes, offsets.stride, level,
-      getTable(builder, offsets));
+      getTable(builder, offsets), FlatSymbolRefAttr(), DenseI64ArrayAttr());
+}
+
+/// Equal ordinals need but one entry.
+static DenseI64ArrayAttr getOrdinalsAttr(Builder &builder,
+                                         ArrayRef<int64_t> ordinals) {
+  return builder.getDenseI64ArrayAttr(
+      llvm::all_equal(ordinals) ? ordinals.take_front() : ordinals);
+}
+
+Value FunctionBuilder::makeMember(Value source, int64_t offset, int64_t bytes,
+                                  fsdp::UnitOp unit,
+                                  ArrayRef<int64_t> ordinals) {
+  auto sub = makeSubslice(source, bytes, offset).getDefiningOp<exec::SubsliceOp>();
+  sub.setUnitAttr(FlatSymbolRefAttr::get(unit.getSymNameAttr()));
+  sub.setOrdinalsAttr(getOrdinalsAttr(builder, ordinals));
+  sub.setLevel(level); // of the ordinals
+  return sub;
 }
 
 Value FunctionBuilder::makeOffset(Value slice, int64_t offset) {
@@ -85,11 +102,20 @@ Value FunctionBuilder::makeOffset(Value slice, int64_t offset) {
 }
 
 exec::LoopOp FunctionBuilder::openLoop(Location loc, int64_t count) {
+  if (count == 1)
+    return {};
   auto loop = exec::LoopOp::create(
       builder, loc, kern::ExtentAttr::getConstant(builder.getContext(), count));
   builder.setInsertionPointToStart(&loop.getBody().emplaceBlock());
   ++level;
   return loop;
+}
+
+void FunctionBuilder::closeLoop(exec::LoopOp loop) {
+  if (!loop)
+    return;
+  --level;
+  builder.setInsertionPointAfter(loop);
 }
 
 /// Bytes of the rows of `type` that are in use, as an extent.
@@ -111,8 +137,8 @@ Value FunctionBuilder::getWritable(Value value, Operation *writer) {
   Value slice = getOnly(value);
   Operation *maker = value.getDefiningOp();
   // What is stored beyond the function is updated where it is.
-  if (isa_and_nonnull<kern::PortOp, fsdp::GradientOp, fsdp::FlatOp,
-                      fsdp::PartOp>(maker))
+  if (isa_and_nonnull<kern::PortOp, fsdp::GradientOp, fsdp::FlatOp, fsdp::PartOp,
+                      fsdp::WholeOp, fsdp::ScratchOp, fsdp::AllReduceOp>(maker))
     return slice;
   bool owned = isa_and_nonnull<kern::EmptyOp, kern::CallOp, kern::GemmOp,
                                kern::CopyOp, kern::FillOp>(maker);
@@ -142,9 +168,13 @@ void FunctionBuilder::placeAt(Value value, Value place, Block *scope,
   if (alloc && !neededLater && alloc->getBlock() == scope &&
       (int64_t)alloc.getBytes() == getBytes(place)) {
     // The place may have been made after the temporary's first use.
-    if (Operation *maker = place.getDefiningOp();
-        isa<exec::SubsliceOp>(maker) && maker->getBlock() == scope)
+    if (auto maker = place.getDefiningOp<exec::SubsliceOp>();
+        maker && maker->getBlock() == scope) {
+      if (Operation *root = maker.getSource().getDefiningOp();
+          root->getBlock() == scope)
+        root->moveBefore(&scope->front());
       maker->moveBefore(alloc);
+    }
     slice.replaceAllUsesWith(place);
     for (auto &entry : slices)
       for (Value &known : entry.second)
@@ -196,40 +226,6 @@ LogicalResult FunctionBuilder::buildBody(Block &body, Layers layers) {
   return success();
 }
 
-LogicalResult FunctionBuilder::buildView(fsdp::ViewOp op, Layers layers) {
-  auto ordinals = [&](StringRef param) {
-    SmallVector<int64_t> result;
-    for (int64_t layer : layers)
-      result.push_back(storage.getLayerCount(param)
-                           ? storage.getOrdinal(param, layer)
-                           : 0);
-    if (result.empty())
-      result.push_back(0);
-    return result;
-  };
-  auto type = cast<RankedTensorType>(op.getResult().getType());
-  StringRef first = cast<SymbolRefAttr>(op.getParams()[0]).getLeafReference();
-  if (auto format = qt::getBlockFormat(type.getElementType())) {
-    if (op.getParams().size() != 1)
-      return op.emitError("[FSDPQ-0502] quantised parameters that are used as "
-                          "one must be dequantised one by one");
-    // A kind's body is built once for each run of layers, so its values get new
-    // slices each time.
-    Slices parts;
-    for (const qt::StoredPart &part :
-         qt::getStoredParts(*format, type.getNumElements()))
-      parts.push_back(makeSlice((first + "." + part.name).str(),
-                                storage.getPart(first, part.name),
-                                ordinals(first)));
-    slices[op.getResult()] = std::move(parts);
-    return success();
-  }
-  Storage::Place place = storage.getPart(first, "data");
-  place.bytes = getTensorBytes(type);
-  slices[op.getResult()] = {makeSlice(first, place, ordinals(first))};
-  return success();
-}
-
 void FunctionBuilder::buildCall(kern::CallOp op) {
   SmallVector<Value> reads, writes;
   for (Value input : op.getInputs())
@@ -246,7 +242,7 @@ void FunctionBuilder::buildCall(kern::CallOp op) {
   }
   exec::LaunchOp::create(builder, op.getLoc(), op.getCalleeAttr(), reads, writes,
                          op.getGrid(), op.getExtents(), op.getScalars(),
-                         builder.getI64IntegerAttr(0));
+                         op.getFlopsAttr(), builder.getI64IntegerAttr(0));
 }
 
 void FunctionBuilder::buildGemm(kern::GemmOp op) {
@@ -265,37 +261,56 @@ void FunctionBuilder::buildGemm(kern::GemmOp op) {
 
 LogicalResult FunctionBuilder::buildOp(Operation &op, Layers layers) {
   return TypeSwitch<Operation *, LogicalResult>(&op)
-      .Case([](fsdp::LocalOp) { return success(); })
+      .Case<fsdp::LocalOp, fsdp::ReleaseOp, fsdp::KeepOp>(
+          [](auto) { return success(); })
+      .Case([&](fsdp::AllGatherStartOp start) {
+        return buildGather(start, layers), success();
+      })
+      .Case([&](fsdp::WaitOp wait) {
+        auto start = wait.getPending().getDefiningOp<fsdp::AllGatherStartOp>();
+        shareSlices(wait.getGathered(), start.getPending());
+        makeWait(wait.getLoc(), gatherEvents.lookup(start), {});
+        return success();
+      })
+      .Case([&](fsdp::KeptOp kept) { return buildKept(kept, layers), success(); })
       .Case([&](fsdp::ViewOp view) { return buildView(view, layers); })
       .Case([&](fsdp::GradientOp gradient) {
-        StringRef param =
-            cast<SymbolRefAttr>(gradient.getParams()[0]).getLeafReference();
-        Storage::Place place = storage.getGradient(param);
-        place.bytes =
-            getTensorBytes(cast<RankedTensorType>(gradient.getResult().getType()));
-        SmallVector<int64_t> ordinals;
-        for (int64_t layer : layers)
-          ordinals.push_back(storage.getOrdinal(param, layer));
-        if (ordinals.empty())
-          ordinals.push_back(0);
-        slices[gradient.getResult()] = {
-            makeSlice((param + ".gradient").str(), place, ordinals)};
+        return buildGradient(gradient, layers);
+      })
+      .Case([&](fsdp::GradientStartOp start) {
+        return buildGradientStart(start, layers), success();
+      })
+      .Case([&](fsdp::ReduceScatterStartOp start) {
+        return buildReduceScatter(start, layers), success();
+      })
+      .Case([&](fsdp::ReduceSumsOp sums) {
+        return buildReduceSums(sums), success();
+      })
+      .Case([&](fsdp::ReduceReplicasOp replicas) {
+        return buildReduceReplicas(replicas), success();
+      })
+      .Case([&](fsdp::AllReduceOp reduce) {
+        return buildAllReduce(reduce), success();
+      })
+      .Case([&](fsdp::AllGatherOp gather) {
+        return buildAllGather(gather), success();
+      })
+      .Case([&](fsdp::StoreOp store) { return buildStore(store), success(); })
+      .Case([&](fsdp::WholeOp whole) {
+        Storage::Place place = storage.getLoadBuffer();
+        place.bytes = Storage::getBytes(storage.getUnit(whole.getUnit()));
+        slices[whole.getResult()] = {
+            makeSlice((whole.getUnit() + ".loading").str(), place, {0})};
         return success();
+      })
+      .Case([&](fsdp::PartOp part) { return buildPart(part), success(); })
+      .Case([&](fsdp::ScratchOp scratch) {
+        return buildScratch(scratch), success();
       })
       .Case([&](fsdp::FlatOp flat) {
         slices[flat.getResult()] = {
             makeSlice((flat.getUnit() + "." + flat.getBuffer()).str(),
                       storage.getFlat(flat.getUnit(), flat.getBuffer()), {0})};
-        return success();
-      })
-      .Case([&](fsdp::PartOp part) {
-        // Level 0: the function's index is the layer's ordinal.
-        SmallVector<int64_t> ordinals = {0};
-        for (int64_t i = 1; i < storage.getLayerCount(part.getParam()); ++i)
-          ordinals.push_back(i);
-        slices[part.getResult()] = {
-            makeSlice((part.getParam() + "." + part.getPart()).str(),
-                      storage.getPart(part.getParam(), part.getPart()), ordinals)};
         return success();
       })
       .Case([&](kern::EmptyOp empty) {
@@ -339,7 +354,7 @@ LogicalResult FunctionBuilder::buildOp(Operation &op, Layers layers) {
       .Default([](Operation *other) {
         return other->emitError("[FSDPQ-0503] '")
                << other->getName()
-               << "' has no instruction on a mesh of one rank";
+               << "' has no instruction";
       });
 }
 
@@ -397,7 +412,11 @@ LogicalResult FunctionBuilder::buildStack(tfm::StackOp op) {
     }
   }
   placeAt(op.getX(), makeSubslice(carry.storage, carriedBytes, carry.offset(0)),
-          builder.getInsertionBlock(), op);
+          getBlock(), op);
+  SmallVector<tfm::LayerOp> kindOps;
+  for (int64_t kind = 0; kind < (int64_t)op.getKinds().size(); ++kind)
+    kindOps.push_back(getKind(op, kind));
+  prepareUnits(kindOps, kindOf, llvm::to_vector(llvm::seq<int64_t>(depth)));
 
   for (PeriodicRun run : findPeriodicRuns(kindOf)) {
     exec::LoopOp loop = openLoop(op.getLoc(), run.count);
@@ -427,14 +446,14 @@ LogicalResult FunctionBuilder::buildStack(tfm::StackOp op) {
         for (int64_t l : layers)
           offsets.push_back(ordinals[l] * bytes);
         placeAt(value, makeSubslice(residuals.storage[kind][index], bytes, offsets),
-                &loop.getBody().front(), layer.getTerminator());
+                getBlock(), layer.getTerminator());
       }
       placeAt(results.front(), makeSubslice(carry.storage, carriedBytes, out),
-              &loop.getBody().front(), layer.getTerminator());
+              getBlock(), layer.getTerminator());
     }
-    --level;
-    builder.setInsertionPointAfter(loop);
+    closeLoop(loop);
   }
+  finishUnits();
   slices[op.getY()] = {
       makeSubslice(carry.storage, carriedBytes, carry.offset(depth))};
   if (op.getSaved())
@@ -450,10 +469,15 @@ LogicalResult FunctionBuilder::buildStackGrad(tfm::StackGradOp op) {
   int64_t bytes = getTensorBytes(cast<RankedTensorType>(op.getDy().getType()));
   Carry carry{makeAlloc("dcarry", 2 * bytes), bytes, 2};
   placeAt(op.getDy(), makeSubslice(carry.storage, bytes, carry.offset(0)),
-          builder.getInsertionBlock(), op);
+          getBlock(), op);
 
   // From the highest layer down: step s handles layer depth - 1 - s.
   SmallVector<int32_t> reversed(llvm::reverse(kindOf));
+  SmallVector<tfm::LayerOp> kindOps;
+  SmallVector<int64_t> order(llvm::reverse(llvm::seq<int64_t>(depth)));
+  for (int64_t kind = 0; kind < (int64_t)op.getKinds().size(); ++kind)
+    kindOps.push_back(getKind(op, kind));
+  prepareUnits(kindOps, kindOf, order);
   for (PeriodicRun run : findPeriodicRuns(reversed)) {
     exec::LoopOp loop = openLoop(op.getLoc(), run.count);
     for (int64_t position = 0; position < run.period; ++position) {
@@ -489,12 +513,12 @@ LogicalResult FunctionBuilder::buildStackGrad(tfm::StackGradOp op) {
       if (failed(buildBody(body, layers)))
         return failure();
       placeAt(layer.getTerminator()->getOperand(0),
-              makeSubslice(carry.storage, bytes, out), &loop.getBody().front(),
+              makeSubslice(carry.storage, bytes, out), getBlock(),
               layer.getTerminator());
     }
-    --level;
-    builder.setInsertionPointAfter(loop);
+    closeLoop(loop);
   }
+  finishUnits();
   slices[op.getDx()] = {makeSubslice(carry.storage, bytes, carry.offset(depth))};
   return success();
 }
@@ -541,8 +565,7 @@ LogicalResult FunctionBuilder::buildChunkLoop(tfm::ChunkLoopOp op) {
     placeAt(value,
             makeSubslice(getOnly(result), chunkBytes(result),
                          offsets(chunkBytes(result))),
-            &loop.getBody().front(), function.getTerminator());
-  --level;
-  builder.setInsertionPointAfter(loop);
+            getBlock(), function.getTerminator());
+  closeLoop(loop);
   return success();
 }

@@ -27,7 +27,30 @@ private:
 
   LogicalResult buildBody(Block &body, Layers layers);
   LogicalResult buildOp(Operation &op, Layers layers);
+  // FunctionBuilderComm.cpp
+  void buildGather(fsdp::AllGatherStartOp op, Layers layers);
+  void buildKept(fsdp::KeptOp op, Layers layers);
   LogicalResult buildView(fsdp::ViewOp op, Layers layers);
+  LogicalResult buildGradient(fsdp::GradientOp op, Layers layers);
+  void buildGradientStart(fsdp::GradientStartOp op, Layers layers);
+  void buildReduceScatter(fsdp::ReduceScatterStartOp op, Layers layers);
+  void buildReduceSums(fsdp::ReduceSumsOp op);
+  void buildReduceReplicas(fsdp::ReduceReplicasOp op);
+  void buildAllReduce(fsdp::AllReduceOp op);
+  void buildAllGather(fsdp::AllGatherOp op);
+  void buildStore(fsdp::StoreOp op);
+  void buildPart(fsdp::PartOp op);
+  void buildScratch(fsdp::ScratchOp op);
+  /// Makes the buffers that the layers of a stack gather into and put whole
+  /// gradients into; `kinds` and `order` are the layers' kinds and numbers as
+  /// they come.
+  void prepareUnits(MutableArrayRef<tfm::LayerOp> kinds, ArrayRef<int32_t> kindOf,
+                    ArrayRef<int64_t> order);
+  /// Waits for the reductions of the units that `prepareUnits` made buffers for.
+  void finishUnits();
+  SmallVector<int64_t> getOrdinals(fsdp::UnitOp unit, Layers layers) const;
+  void makeWait(Location loc, int64_t event, ValueRange holds);
+
   LogicalResult buildStack(tfm::StackOp op);
   LogicalResult buildStackGrad(tfm::StackGradOp op);
   LogicalResult buildChunkLoop(tfm::ChunkLoopOp op);
@@ -49,6 +72,9 @@ private:
                   ArrayRef<int64_t> ordinals);
   /// Part of `source` that lies at `offsets[i]` in iteration i.
   Value makeSubslice(Value source, int64_t bytes, ArrayRef<int64_t> offsets);
+  /// The same, said to hold parameters of a unit.
+  Value makeMember(Value source, int64_t offset, int64_t bytes,
+                   fsdp::UnitOp unit, ArrayRef<int64_t> ordinals);
   Value makeOffset(Value source, int64_t offset);
   int64_t getBytes(Value slice) const;
 
@@ -56,7 +82,11 @@ private:
   /// own, for `consumer`, or copies it there when it is needed elsewhere too.
   void placeAt(Value value, Value place, Block *scope, Operation *consumer);
 
+  /// What is built until closeLoop is done `count` times; one time needs no loop.
   exec::LoopOp openLoop(Location loc, int64_t count);
+  void closeLoop(exec::LoopOp loop);
+  /// The block that is being built.
+  Block *getBlock() { return builder.getInsertionBlock(); }
 
   /// Where the carried value of each layer lies.
   struct Carry {
@@ -72,6 +102,16 @@ private:
     Carry carry;
   };
 
+  /// A buffer for what a unit's layers have in turn: layer l's is in slot
+  /// sequence[l] % slots.
+  struct UnitBuffer {
+    Value storage;
+    int64_t bytes = 0, slots = 1, event = 0;
+    llvm::DenseMap<int64_t, int64_t> sequence;
+    bool isReduced = false; ///< a reduction reads it
+  };
+  Value getSlot(const UnitBuffer &buffer, Layers layers);
+
   Storage &storage;
   tfm::FuncOp source;
   exec::FuncOp target;
@@ -79,6 +119,15 @@ private:
   unsigned level = 0;
   llvm::DenseMap<Value, Slices> slices;
   llvm::DenseMap<Value, Residuals> saved; ///< by the !tfm.saved value
+
+  /// Of the stack that is being built, by unit.
+  llvm::MapVector<StringRef, UnitBuffer> gathered, gradients;
+  /// Of units that stay whole for the backward pass.
+  llvm::MapVector<StringRef, UnitBuffer> kept;
+  /// The whole gradient that a unit has at this place.
+  llvm::DenseMap<StringRef, Value> currentGradients;
+  llvm::DenseMap<Operation *, int64_t> gatherEvents; ///< by the gather
+  int64_t events = 0;
 };
 
 } // namespace fsdpq

@@ -33,6 +33,69 @@ def ExecBuild : ExecPass<"exec-build"> {
   }];
 }
 
+def ExecScheduleOverlap : ExecPass<"exec-schedule-overlap"> {
+  let summary = "Start gathers ahead of their need";
+  let description = [{
+    With `depth` 1, gathers start when those before them have come: straight
+    after the wait for them. In a loop, the gathers that an iteration needs first
+    start in the iteration before; those of the first iteration come before the
+    loop, and the last iteration, which starts none, after it. From there they
+    move on upwards, so that the border between a stack and what surrounds it is
+    no special case. At most two gathered units of a kind are then alive, which is
+    what exec-build made room for.
+
+    Input:
+    ```mlir
+    exec.loop count = #kern.extent<add = 4, cap = 4> {
+      exec.all_gather %shard to %slot bytes = 256 {event = 0 : i64, group = "shard"} stream = 1
+      exec.wait 0 stream = 0
+      exec.launch @layer ...
+    }
+    ```
+    Output:
+    ```mlir
+    exec.all_gather %shard_of_0 to %slot_of_0 ... stream = 1
+    exec.loop count = #kern.extent<add = 3, cap = 3> {
+      exec.wait 0 stream = 0
+      exec.all_gather %shard_of_next to %slot_of_next ... stream = 1
+      exec.launch @layer ...
+    }
+    exec.wait 0 stream = 0
+    exec.launch @layer ...
+    ```
+  }];
+  let options = [Option<"depth", "depth", "int64_t", "1",
+                        "How many gathers start ahead: 0 or 1">];
+  let statistics = [
+    Statistic<"numHoisted", "hoisted", "Gathers moved ahead">,
+    Statistic<"numRotated", "rotated", "Loops whose gathers start an iteration ahead">,
+  ];
+}
+
+def ExecInsertEvents : ExecPass<"exec-insert-events"> {
+  let summary = "Order streams by events";
+  let description = [{
+    A collective starts after all computation that stands before it: an event is
+    recorded on the stream that computes, and the collective's stream waits for
+    it. When it is done it records its own event, for which exec-build put waits
+    where its result is needed. Program order is then an order that all streams
+    keep, which is why exec-plan-memory may reason about it.
+
+    Input:
+    ```mlir
+    exec.all_gather %s to %w bytes = 256 {event = 0 : i64, group = "shard"} stream = 1
+    ```
+    Output:
+    ```mlir
+    exec.record 1 stream = 0
+    exec.wait 1 stream = 1
+    exec.all_gather %s to %w bytes = 256 {event = 0 : i64, group = "shard"} stream = 1
+    exec.record 0 stream = 1
+    ```
+  }];
+  let statistics = [Statistic<"numEvents", "records", "Records inserted">];
+}
+
 def ExecPlanMemory : ExecPass<"exec-plan-memory"> {
   let summary = "Give every temporary an address";
   let description = [{

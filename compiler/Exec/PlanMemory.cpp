@@ -5,6 +5,7 @@
 #include "dialects/Support/Remarks.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace fsdpq {
@@ -19,6 +20,7 @@ namespace {
 /// A temporary, alive for the instructions numbered [first, last].
 struct Temporary {
   exec::AllocOp op;
+  StringRef name;
   int64_t bytes;
   int64_t first, last;
   int64_t offset = 0;
@@ -34,7 +36,7 @@ public:
   explicit Lifetimes(exec::FuncOp function) {
     number(function.getBody().front());
     function.walk([&](exec::AllocOp alloc) {
-      Temporary temporary{alloc,
+      Temporary temporary{alloc, alloc.getName(),
                           (int64_t)llvm::alignTo(alloc.getBytes(), exec::alignment),
                           std::numeric_limits<int64_t>::max(), -1};
       extend(temporary, alloc.getSlice(), alloc->getBlock());
@@ -80,14 +82,16 @@ struct PlanMemoryPass : fsdpq::impl::ExecPlanMemoryBase<PlanMemoryPass> {
     getOperation().walk([&](exec::PlanOp plan) {
       auto arena = SymbolTable::lookupNearestSymbolFrom<exec::ArenaOp>(
           plan, StringAttr::get(&getContext(), exec::activationArena));
-      int64_t bytes = 0;
+      int64_t bytes = findSharing(plan);
       for (auto function : plan.getBody().getOps<exec::FuncOp>()) {
-        int64_t end = place(function);
+        auto [end, contents] = place(function);
         remarkAnalysis(function.getLoc(), RemarkId::PlanMemory)
             << ("@" + function.getSymName() + " has " + formatBytes(end) +
                 " of temporaries")
                    .str()
             << remark::metric("bytes", end);
+        if (end > bytes && arena)
+          arena.setContentsAttr(contents);
         bytes = std::max(bytes, end);
       }
       if (!arena)
@@ -101,16 +105,64 @@ struct PlanMemoryPass : fsdpq::impl::ExecPlanMemoryBase<PlanMemoryPass> {
   }
 
 private:
+  /// The arenas that lie in that of temporaries, and their bytes.
+  int64_t findSharing(exec::PlanOp plan) {
+    sharing.clear();
+    int64_t bytes = 0;
+    for (auto arena : plan.getBody().getOps<exec::ArenaOp>())
+      if (arena.getShares() == exec::activationArena) {
+        sharing[arena.getSymName()] = arena.getBytes().value_or(0);
+        bytes = std::max<int64_t>(bytes, arena.getBytes().value_or(0));
+      }
+    return bytes;
+  }
+
+  /// Where the temporaries of a function may start: after what it uses of arenas
+  /// that share their bytes.
+  int64_t getStart(exec::FuncOp function) {
+    int64_t start = 0;
+    function.walk([&](exec::SliceOp slice) {
+      if (auto found = sharing.find(slice.getArena()); found != sharing.end())
+        start = std::max(start, found->second);
+    });
+    return llvm::alignTo(start, exec::alignment);
+  }
+
+  /// What is alive when most bytes are, by name.
+  DictionaryAttr findPeak(ArrayRef<Temporary> temporaries) {
+    int64_t peak = 0, at = -1;
+    for (const Temporary &candidate : temporaries) {
+      int64_t alive = 0;
+      for (const Temporary &other : temporaries)
+        if (other.first <= candidate.first && candidate.first <= other.last)
+          alive += other.bytes;
+      if (alive > peak) {
+        peak = alive;
+        at = candidate.first;
+      }
+    }
+    llvm::MapVector<StringRef, int64_t> bytes;
+    for (const Temporary &temporary : temporaries)
+      if (temporary.first <= at && at <= temporary.last)
+        bytes[temporary.name] += temporary.bytes;
+    Builder builder(&getContext());
+    SmallVector<NamedAttribute> entries;
+    for (auto [name, size] : bytes)
+      entries.push_back(
+          builder.getNamedAttr(name, builder.getI64IntegerAttr(size)));
+    return builder.getDictionaryAttr(entries);
+  }
+
   /// Functions run one at a time and share the arena.
-  int64_t place(exec::FuncOp function) {
+  std::pair<int64_t, DictionaryAttr> place(exec::FuncOp function) {
     SmallVector<Temporary> temporaries = Lifetimes(function).temporaries;
     llvm::stable_sort(temporaries, [](const Temporary &a, const Temporary &b) {
       return a.bytes > b.bytes;
     });
-    int64_t end = 0;
+    int64_t start = getStart(function), end = temporaries.empty() ? 0 : start;
     SmallVector<Temporary *> placed; // ascending by offset
     for (Temporary &temporary : temporaries) {
-      int64_t offset = 0;
+      int64_t offset = start;
       for (Temporary *other : placed) {
         if (!temporary.overlaps(*other))
           continue;
@@ -126,19 +178,22 @@ private:
                     &temporary);
       end = std::max(end, offset + temporary.bytes);
     }
+    DictionaryAttr contents = findPeak(temporaries);
     for (Temporary &temporary : temporaries) {
       OpBuilder builder(temporary.op);
       Value slice = exec::SliceOp::create(
           builder, temporary.op.getLoc(), temporary.op.getSlice().getType(),
           temporary.op.getName(), exec::activationArena, temporary.offset,
           (int64_t)temporary.op.getBytes(), /*stride=*/0, /*level=*/0,
-          DenseI64ArrayAttr());
+          DenseI64ArrayAttr(), FlatSymbolRefAttr(), DenseI64ArrayAttr());
       temporary.op.getSlice().replaceAllUsesWith(slice);
       temporary.op.erase();
     }
     // What nothing uses has no lifetime and no address.
     function.walk([](exec::AllocOp unused) { unused.erase(); });
-    return end;
+    return {end, contents};
   }
+
+  llvm::StringMap<int64_t> sharing;
 };
 } // namespace

@@ -164,6 +164,17 @@ private:
       writes.push_back(copy.getDest());
     } else if (auto fill = dyn_cast<exec::FillOp>(op)) {
       writes.push_back(fill.getDest());
+    } else if (auto gather = dyn_cast<exec::AllGatherOp>(op)) {
+      reads.push_back(gather.getSource());
+      writes.push_back(gather.getDest());
+    } else if (auto reduce = dyn_cast<exec::ReduceScatterOp>(op)) {
+      reads.push_back(reduce.getSource());
+      if (reduce.getAccumulate())
+        reads.push_back(reduce.getDest());
+      writes.push_back(reduce.getDest());
+    } else if (auto sum = dyn_cast<exec::AllReduceOp>(op)) {
+      reads.push_back(sum.getData());
+      writes.push_back(sum.getData());
     }
   }
 

@@ -147,20 +147,32 @@ kern::FuncOp buildDequantize(OpBuilder &, Location, qt::BlockFormat,
 kern::FuncOp buildQuantize(OpBuilder &, Location, qt::BlockFormat,
                            int64_t elements);
 
-/// (absmax: B x f32, offset: 1 x f32). offset = mean. One item.
-kern::FuncOp buildScaleMean(OpBuilder &, Location, int64_t blocks);
+/// (absmax: B x f32, sum: 1 x f64). One item.
+kern::FuncOp buildScaleSum(OpBuilder &, Location, int64_t blocks);
+
+/// (sums: P x f64, offset: 1 x f32). offset = the sum, in order, of the scales'
+/// sums over the pieces of a tensor, divided by its number of blocks. One item.
+kern::FuncOp buildScaleMean(OpBuilder &, Location, int64_t pieces,
+                            int64_t blocks);
 
 /// (absmax: B x f32, offset: 1 x f32, absmax_u8: B x i8, nested_absmax: ? x f32).
 /// Items: nested blocks; the last may be short.
 kern::FuncOp buildQuantizeScales(OpBuilder &, Location, qt::BlockFormat,
                                  int64_t blocks);
 
-/// (g: N, partial: items x f64). partial[i] = sum of squares of tile i. Items:
-/// N / gcd(N, flatTile).
-kern::FuncOp buildSumSquares(OpBuilder &, Location, int64_t elements, Type element);
+/// (g: N, partial: items x f64). partial[i] = sum of squares of the i-th `tile`
+/// elements. Items: N / tile.
+kern::FuncOp buildSumSquares(OpBuilder &, Location, int64_t elements,
+                             int64_t tile, Type element);
 
-/// (partial: P x f64, norm: 1). norm = sqrt(sum), summed in order in f64. One item.
-kern::FuncOp buildNorm(OpBuilder &, Location, int64_t partials, Type element);
+/// (partial: (R * L * P) x f64, inout sum: 1 x f64). Adds the partials, which lie
+/// as [R, L, P], in the order [L, R, P]: that of the elements, when R ranks have
+/// ranges of L layers. One item.
+kern::FuncOp buildAddPartials(OpBuilder &, Location, int64_t ranks,
+                              int64_t layers, int64_t partials);
+
+/// (sum: 1 x f64, norm: 1). norm = sqrt(sum). One item.
+kern::FuncOp buildNorm(OpBuilder &, Location, Type element);
 
 /// One optimizer step over a flat buffer of N elements; see
 /// tfm.optimizer_update for rules, options and scalars.

@@ -79,14 +79,15 @@ void Outliner::outlineAttentionGrad(tfm::AttentionGradOp op) {
   SmallVector<Value> gradients;
   for (Value result : op.getDqkv())
     gradients.push_back(empty(loc, result.getType()));
-  gradients[0] = call(
-                     loc,
-                     [&](OpBuilder &b, Location l) {
-                       return kernels::buildAttentionGradQ(b, l, shape);
-                     },
-                     inputs, gradients[0],
-                     tokens.scaled(shape.heads, kernels::attentionTile))
-                     .front();
+  int64_t capacity = typeOf(op.getO()).getDimSize(0);
+  ResultRange query = call(
+      loc,
+      [&](OpBuilder &b, Location l) {
+        return kernels::buildAttentionGradQ(b, l, shape);
+      },
+      inputs, gradients[0], tokens.scaled(shape.heads, kernels::attentionTile));
+  setAttentionFlops(query, shape, capacity, 3);
+  gradients[0] = query.front();
   MutableArrayRef<Value> keyValue = gradients;
   if (!shape.packed)
     keyValue = keyValue.drop_front();
@@ -97,6 +98,7 @@ void Outliner::outlineAttentionGrad(tfm::AttentionGradOp op) {
       },
       inputs, keyValue, tokens.scaled(shape.kvHeads, kernels::attentionTile),
       tokens);
+  setAttentionFlops(results, shape, capacity, 4);
   llvm::copy(results, keyValue.begin());
   op->replaceAllUsesWith(gradients);
   op.erase();

@@ -66,10 +66,14 @@ void Outliner::outlineAccumulate(tfm::AccumulateOp op) {
   op.erase();
 }
 
-/// Elements of a trainable unit's flat buffer, all layers together.
-static int64_t getFlatElements(fsdp::UnitOp unit) {
-  int64_t layers = unit.getLayers() ? unit.getLayers()->size() : 1;
-  return layers * static_cast<int64_t>(*unit.getBytes()) / 4;
+static int64_t countLayers(fsdp::UnitOp unit) {
+  return unit.getLayers() ? unit.getLayers()->size() : 1;
+}
+
+/// Elements of this rank's ranges of a trainable unit, all layers together.
+static int64_t getFlatElements(fsdp::UnitOp unit, fsdp::MeshOp mesh) {
+  int64_t shards = mesh ? mesh.getNumShards() : 1;
+  return countLayers(unit) * static_cast<int64_t>(*unit.getBytes()) / 4 / shards;
 }
 
 static LogicalResult checkUnit(Operation *op, Attribute symbol,
@@ -84,42 +88,56 @@ static LogicalResult checkUnit(Operation *op, Attribute symbol,
 LogicalResult Outliner::outlineGradNorm(tfm::GradNormOp op) {
   Location loc = op.getLoc();
   Type f32 = builder.getF32Type(), f64 = builder.getF64Type();
-  SmallVector<fsdp::UnitOp> units;
-  int64_t total = 0;
+  fsdp::MeshOp mesh = fsdp::MeshOp::of(architecture);
+  int64_t shards = mesh ? mesh.getNumShards() : 1;
+  bool deterministic = mesh && mesh.getDeterministic();
+  auto oneType = RankedTensorType::get({1}, f64);
+  Value sum = kern::FillOp::create(builder, loc, empty(loc, oneType));
   for (Attribute symbol : op.getParams()) {
     auto unit = symbols.lookup<fsdp::UnitOp>(
         cast<FlatSymbolRefAttr>(symbol).getValue());
     if (failed(checkUnit(op, symbol, unit)))
       return failure();
-    int64_t elements = getFlatElements(unit);
-    total += elements / std::gcd(elements, kernels::flatTile);
-    units.push_back(unit);
-  }
-  Value partials = empty(loc, RankedTensorType::get({total}, f64));
-  int64_t offset = 0;
-  for (fsdp::UnitOp unit : units) {
-    int64_t elements = getFlatElements(unit);
-    int64_t items = elements / std::gcd(elements, kernels::flatTile);
+    int64_t layers = countLayers(unit), elements = getFlatElements(unit, mesh);
+    // Ranges end at multiples of the smallest tile whatever the number of ranks.
+    int64_t tile = deterministic ? fsdp::shardAlignment / 4
+                                 : std::gcd(elements, kernels::flatTile);
+    int64_t items = elements / tile, ranks = 1;
     Value gradient = fsdp::FlatOp::create(
         builder, loc, RankedTensorType::get({elements}, f32), unit.getSymName(),
         "gradient");
-    partials = call(
-                   loc,
-                   [&](OpBuilder &b, Location l) {
-                     return kernels::buildSumSquares(b, l, elements, f32);
-                   },
-                   gradient, partials, constant(items), {}, {}, offset)
-                   .front();
-    offset += items;
+    Value partials = call(
+                         loc,
+                         [&](OpBuilder &b, Location l) {
+                           return kernels::buildSumSquares(b, l, elements, tile, f32);
+                         },
+                         gradient,
+                         empty(loc, RankedTensorType::get({items}, f64)),
+                         constant(items))
+                         .front();
+    if (deterministic && shards > 1) {
+      ranks = shards;
+      partials = fsdp::AllGatherOp::create(
+          builder, loc, RankedTensorType::get({shards * items}, f64), partials);
+    }
+    sum = call(
+              loc,
+              [&](OpBuilder &b, Location l) {
+                return deterministic ? kernels::buildAddPartials(
+                                           b, l, ranks, layers, items / layers)
+                                     : kernels::buildAddPartials(b, l, 1, 1, items);
+              },
+              partials, sum, constant(1))
+              .front();
   }
+  if (!deterministic && shards > 1)
+    sum = fsdp::AllReduceOp::create(builder, loc, oneType, sum, UnitAttr());
   Value port =
       kern::PortOp::create(builder, loc, op.getNorm().getType(), "grad_norm");
   ResultRange norm = call(
       loc,
-      [&](OpBuilder &b, Location l) {
-        return kernels::buildNorm(b, l, total, f32);
-      },
-      partials, port, constant(1));
+      [&](OpBuilder &b, Location l) { return kernels::buildNorm(b, l, f32); },
+      sum, port, constant(1));
   op->replaceAllUsesWith(norm);
   op.erase();
   return success();
@@ -133,7 +151,7 @@ LogicalResult Outliner::outlineUpdate(tfm::OptimizerUpdateOp op) {
         cast<FlatSymbolRefAttr>(symbol).getValue());
     if (failed(checkUnit(op, symbol, unit)))
       return failure();
-    int64_t elements = getFlatElements(unit);
+    int64_t elements = getFlatElements(unit, fsdp::MeshOp::of(architecture));
     auto type = RankedTensorType::get({elements}, builder.getF32Type());
     SmallVector<StringRef> buffers = {"data", "gradient"};
     if (op.getRule() != "sgd")

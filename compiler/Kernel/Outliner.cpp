@@ -50,7 +50,8 @@ ResultRange Outliner::call(Location loc, BuildKernelFn build, ValueRange inputs,
              builder, loc, FlatSymbolRefAttr::get(kernel), inputs, outs, grid,
              builder.getArrayAttr(extents), builder.getStrArrayAttr(scalars),
              outOffsets.empty() ? DenseI64ArrayAttr()
-                                : builder.getDenseI64ArrayAttr(outOffsets))
+                                : builder.getDenseI64ArrayAttr(outOffsets),
+             FloatAttr())
       .getResults();
 }
 
@@ -130,6 +131,17 @@ void Outliner::outlineRope(tfm::RopeOp op) {
   op->erase();
 }
 
+void Outliner::setAttentionFlops(ResultRange results,
+                                 const kernels::AttentionShape &shape,
+                                 int64_t tokens, int64_t products) {
+  // Each product takes 2 operations a pair of a query and a key that it sees,
+  // and an element of the head; half of all pairs are seen.
+  double keys = std::min<double>(shape.window.value_or(tokens), tokens / 2.0);
+  double flops = 2.0 * products * tokens * keys * shape.heads * shape.headDim;
+  results.front().getDefiningOp<kern::CallOp>().setFlopsAttr(
+      builder.getF64FloatAttr(flops));
+}
+
 void Outliner::outlineAttention(tfm::AttentionOp op) {
   kernels::AttentionShape shape;
   shape.heads = tfm::getBoundInt(op.getHeads());
@@ -152,6 +164,7 @@ void Outliner::outlineAttention(tfm::AttentionOp op) {
       {empty(op.getLoc(), op.getO().getType()),
        empty(op.getLoc(), op.getLse().getType())},
       rows(op.getO()).scaled(shape.heads, kernels::attentionTile));
+  setAttentionFlops(results, shape, typeOf(op.getO()).getDimSize(0), 2);
   op->replaceAllUsesWith(results);
   op->erase();
 }

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "compiler/Kernel/Bodies.h"
 #include "dialects/Fsdp/Fsdp.h"
 #include "dialects/Kern/Kern.h"
 #include "dialects/QT/QT.h"
@@ -60,6 +61,9 @@ private:
   LogicalResult outlineRopeTable(tfm::RopeTableOp op);
   void outlineRope(tfm::RopeOp op);
   void outlineAttention(tfm::AttentionOp op);
+  /// `products` matrix products over all pairs of tokens that see each other.
+  void setAttentionFlops(ResultRange results, const kernels::AttentionShape &shape,
+                         int64_t tokens, int64_t products);
 
   /// Adds a kernel under a name of its own.
   kern::FuncOp addKernel(Location loc, BuildKernelFn build);

@@ -41,15 +41,21 @@ def KernOutline : KernelPass<"kern-outline"> {
 }
 
 def KernOutlineLoaders : KernelPass<"kern-outline-loaders"> {
-  let summary = "Add the functions that store parameters";
+  let summary = "Add the functions that load units and their parameters";
   let description = [{
-    For each parameter that a checkpoint holds, a function `load.<name>` that
-    takes its values in f32 and stores them: a copy, or kernels that quantise.
+    A unit is put together in a buffer of its size: `load.begin.<unit>` empties
+    it, `load.store.<unit>` takes this rank's range of it. For each parameter that
+    a checkpoint holds, `load.<name>` takes a piece of its values in f32 and
+    copies or quantises it; pieces are of equal size, each of at most 4 Mi elements
+    where the shape allows, and depend on nothing but the shape. Where scales are
+    quantised too, `load.mean.<name>` computes their mean over all pieces on all
+    ranks, `load.scales.<name>` quantises those of a piece, and
+    `load.offset.<name>` stores the mean.
 
     Output:
     ```mlir
     tfm.func @load.norm(%v: tensor<64xf32> {tfm.port = "staging"}) {
-      %d = fsdp.part_of @norm "data" : tensor<64xf32>
+      %d = fsdp.part_of @norm "data" pieces = 1 : tensor<64xf32>
       %0 = kern.copy %v into %d : tensor<64xf32> into tensor<64xf32>
       tfm.return
     }

@@ -81,7 +81,7 @@ private:
         builder, op.getLoc(), FlatSymbolRefAttr::get(kernel),
         ValueRange{op.getA(), op.getB()}, op.getOut(), op.getM(),
         builder.getArrayAttr(extents), builder.getStrArrayAttr({}),
-        DenseI64ArrayAttr());
+        DenseI64ArrayAttr(), FloatAttr());
     remarkPassed(op.getLoc(), RemarkId::EmitProduct)
         << "an emitted kernel computes this product";
     op.getResult().replaceAllUsesWith(call.getResult(0));

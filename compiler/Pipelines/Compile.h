@@ -31,6 +31,22 @@ struct CompileOptions {
   std::string optimizer = "adamw";
   std::map<std::string, double> optimizerOptions;
 
+  int64_t ranks = 1;  ///< processes of the run
+  int64_t shards = 1; ///< ranges that weights are cut into; divides `ranks`
+  /// Weights that the forward pass gathered stay whole for the backward pass.
+  bool keepGathered = false;
+  /// Attention and MLP of a layer are gathered apart.
+  bool splitUnits = false;
+  /// Results do not depend on the number of ranks.
+  bool deterministic = false;
+  /// Gradients are reduced in each micro-step and not once an optimizer step.
+  bool reduceEachMicroStep = true;
+  /// Bytes to spend on keeping gathered weights of some layers so.
+  int64_t keepBudget = 0;
+  /// Bytes a rank may use: what its plan leaves of them becomes keepBudget. 0: no
+  /// limit, and nothing is kept.
+  int64_t memoryBudget = 0;
+
   bool planOnly = false;  ///< kernels are left out of the plan (for `plan`)
   std::string compileTo;  ///< stop after this phase and give its IR; empty: all
   std::string dumpIr;     ///< folder for the IR after each phase; empty: none

@@ -5,6 +5,7 @@
 #include "compiler/Kernel/Passes.h"
 #include "compiler/Model/Passes.h"
 #include "compiler/Shard/Passes.h"
+#include "compiler/Target/Plan/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -72,10 +73,20 @@ static void buildGradPhase(OpPassManager &manager,
   }
 }
 
-static void buildShardPhase(OpPassManager &manager) {
-  manager.addPass(createFsdpFormUnits());
+static void buildShardPhase(OpPassManager &manager,
+                            const CompileOptions &options) {
+  FsdpFormUnitsOptions units;
+  units.ranks = options.ranks;
+  units.shards = options.shards;
+  units.deterministic = options.deterministic;
+  units.split = options.splitUnits;
+  manager.addPass(createFsdpFormUnits(units));
   manager.addPass(createFsdpAssignLayout());
-  manager.addPass(createFsdpInsertCollectives());
+  manager.addPass(createFsdpInsertCollectives(
+      {options.reduceEachMicroStep ? "micro_step" : "step"}));
+  if (options.keepGathered || options.keepBudget > 0)
+    manager.addPass(
+        createFsdpKeepGathered({options.keepBudget, options.keepGathered}));
   manager.addPass(createFsdpFoldTrivialCollectives());
   manager.addPass(createFsdpVerifyResidency());
 }
@@ -96,7 +107,10 @@ static void buildKernelPhase(OpPassManager &manager) {
 
 static void buildExecPhase(OpPassManager &manager) {
   manager.addPass(createExecBuild());
+  manager.addPass(createExecScheduleOverlap());
+  manager.addPass(createExecInsertEvents());
   manager.addPass(createExecPlanMemory());
+  manager.addPass(createExecVerifyRaces());
   manager.addPass(createExecVerifyMemory());
 }
 
@@ -110,7 +124,7 @@ void fsdpq::buildPhase(OpPassManager &manager, StringRef phase,
   } else if (phase == "grad")
     buildGradPhase(manager, options);
   else if (phase == "shard")
-    buildShardPhase(manager);
+    buildShardPhase(manager, options);
   else if (phase == "fuse")
     buildFusePhase(manager);
   else if (phase == "kernel")
@@ -149,6 +163,25 @@ struct CliOptions : PassPipelineOptions<CliOptions> {
                                 llvm::cl::desc("Update rule"),
                                 llvm::cl::init("adamw")};
 
+  Option<int64_t> ranks{*this, "ranks", llvm::cl::desc("Ranks of the mesh"),
+                        llvm::cl::init(1)};
+  Option<int64_t> shards{*this, "shards",
+                         llvm::cl::desc("Ranges of units; 0: one a rank"),
+                         llvm::cl::init(0)};
+  Option<bool> keepGathered{*this, "keep-gathered",
+                            llvm::cl::desc("Keep weights whole for backward"),
+                            llvm::cl::init(false)};
+  Option<bool> splitUnits{*this, "split-units",
+                          llvm::cl::desc("Attention and MLP apart"),
+                          llvm::cl::init(false)};
+  Option<bool> deterministic{
+      *this, "deterministic",
+      llvm::cl::desc("Results do not depend on the number of ranks"),
+      llvm::cl::init(false)};
+  Option<std::string> reduce{*this, "reduce",
+                             llvm::cl::desc("micro_step or step"),
+                             llvm::cl::init("micro_step")};
+
   Option<std::string> compileTo{*this, "compile-to",
                                 llvm::cl::desc("Last phase of fsdpq-compile"),
                                 llvm::cl::init("exec")};
@@ -171,6 +204,12 @@ struct CliOptions : PassPipelineOptions<CliOptions> {
     if (train == "qlora")
       options.quantScheme = scheme;
     options.checkpointing = checkpointing;
+    options.ranks = ranks;
+    options.shards = shards == 0 ? ranks : shards;
+    options.keepGathered = keepGathered;
+    options.splitUnits = splitUnits;
+    options.deterministic = deterministic;
+    options.reduceEachMicroStep = reduce != "step";
     options.optimizer = optimizer;
     if (optimizer == "adamw" || optimizer == "adam")
       options.optimizerOptions = {{"beta1", 0.9}, {"beta2", 0.95},

@@ -23,13 +23,12 @@ namespace {
 struct AssignLayoutPass : fsdpq::impl::FsdpAssignLayoutBase<AssignLayoutPass> {
   void runOnOperation() override {
     for (auto architecture : getOperation().getOps<tfm::ArchitectureOp>()) {
-      auto meshes = architecture.getBody().getOps<fsdp::MeshOp>();
-      if (meshes.empty())
+      fsdp::MeshOp mesh = fsdp::MeshOp::of(architecture);
+      if (!mesh)
         continue;
-      int64_t ranks = (*meshes.begin()).getRanks();
       findFollowers(architecture);
       for (auto unit : architecture.getBody().getOps<fsdp::UnitOp>())
-        if (failed(assign(unit, ranks)))
+        if (failed(assign(unit, mesh.getNumShards())))
           return signalPassFailure();
     }
   }
@@ -46,7 +45,7 @@ private:
     architecture.walk([&](tfm::UseOp use) { record(use, use.getParams()); });
   }
 
-  LogicalResult assign(fsdp::UnitOp unit, int64_t ranks) {
+  LogicalResult assign(fsdp::UnitOp unit, int64_t shards) {
     Builder builder(&getContext());
     SmallVector<Attribute> parts;
     int64_t end = 0;
@@ -82,7 +81,7 @@ private:
       previous = symbol.getAttr();
     }
     unit.setPartsAttr(builder.getArrayAttr(parts));
-    unit.setBytes(llvm::alignTo(end, ranks * fsdp::shardAlignment));
+    unit.setBytes(llvm::alignTo(end, shards * fsdp::shardAlignment));
     remarkAnalysis(unit.getLoc(), RemarkId::FormUnit)
         << ("@" + unit.getSymName() + " takes " + formatBytes(*unit.getBytes()) +
             " a layer")

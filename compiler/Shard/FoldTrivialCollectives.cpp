@@ -19,30 +19,39 @@ struct FoldTrivialCollectivesPass
     : fsdpq::impl::FsdpFoldTrivialCollectivesBase<FoldTrivialCollectivesPass> {
   void runOnOperation() override {
     for (auto architecture : getOperation().getOps<tfm::ArchitectureOp>()) {
-      auto meshes = architecture.getBody().getOps<fsdp::MeshOp>();
-      if (meshes.empty())
+      fsdp::MeshOp mesh = fsdp::MeshOp::of(architecture);
+      if (!mesh)
         continue;
-      fsdp::MeshOp mesh = *meshes.begin();
-      if (mesh.getRanks() != 1) {
+      if (mesh.isSharded()) {
         remarkMissed(mesh.getLoc(), RemarkId::FoldCollectives)
             << "units are cut over several ranks"
-            << remark::metric("ranks", mesh.getRanks());
+            << remark::metric("shards", mesh.getNumShards());
         continue;
       }
-      architecture.walk([&](Operation *op) { fold(op); });
+      architecture.walk([&](Operation *op) { foldGather(op); });
+      // A deterministic mesh keeps reductions: they are the order of the sum.
+      if (!mesh.getDeterministic())
+        architecture.walk([&](Operation *op) { foldReduction(op); });
     }
   }
 
 private:
-  void fold(Operation *op) {
-    if (isa<fsdp::ReleaseOp, fsdp::ReduceScatterStartOp>(op)) {
+  void foldGather(Operation *op) {
+    if (isa<fsdp::ReleaseOp, fsdp::KeepOp>(op)) {
       op->erase();
+      ++numFolded;
+      return;
+    }
+    OpBuilder builder(op);
+    if (auto kept = dyn_cast<fsdp::KeptOp>(op)) {
+      kept.getGathered().replaceAllUsesWith(
+          fsdp::LocalOp::create(builder, kept.getLoc(), kept.getUnit()));
+      kept.erase();
       ++numFolded;
     } else if (auto wait = dyn_cast<fsdp::WaitOp>(op)) {
       auto start = wait.getPending().getDefiningOp<fsdp::AllGatherStartOp>();
       if (!start)
         return;
-      OpBuilder builder(start);
       wait.getGathered().replaceAllUsesWith(
           fsdp::LocalOp::create(builder, start.getLoc(), start.getUnit()));
       wait.erase();
@@ -50,6 +59,15 @@ private:
         start.erase();
       ++numFolded;
     }
+  }
+
+  /// Where the range is the whole, gradients are summed where they are kept.
+  void foldReduction(Operation *op) {
+    if (!isa<fsdp::GradientStartOp, fsdp::ReduceScatterStartOp,
+             fsdp::ReduceSumsOp>(op))
+      return;
+    op->erase();
+    ++numFolded;
   }
 };
 } // namespace

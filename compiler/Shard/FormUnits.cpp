@@ -21,12 +21,14 @@ namespace {
 struct UnitKey {
   bool trainable;
   bool perLayer;
+  bool afterMixer;                ///< of a layer's second half, if it is cut
   SmallVector<int32_t> layers;    ///< of per-layer parameters
   SmallVector<StringRef> users;   ///< functions, of the others
 
   bool operator<(const UnitKey &other) const {
-    return std::tie(trainable, perLayer, layers, users) <
-           std::tie(other.trainable, other.perLayer, other.layers, other.users);
+    return std::tie(trainable, perLayer, afterMixer, layers, users) <
+           std::tie(other.trainable, other.perLayer, other.afterMixer,
+                    other.layers, other.users);
   }
 };
 
@@ -34,8 +36,10 @@ struct FormUnitsPass : fsdpq::impl::FsdpFormUnitsBase<FormUnitsPass> {
   using FsdpFormUnitsBase::FsdpFormUnitsBase;
 
   void runOnOperation() override {
-    if (ranks < 1) {
-      getOperation().emitError("[FSDPQ-0300] ranks = ") << ranks.getValue();
+    if (ranks < 1 || shards < 0 || (shards > 0 && ranks % shards != 0)) {
+      getOperation().emitError("[FSDPQ-0300] ranks = ")
+          << ranks.getValue() << ", shards = " << shards.getValue()
+          << ": shards must divide ranks";
       return signalPassFailure();
     }
     for (auto architecture : getOperation().getOps<tfm::ArchitectureOp>())
@@ -54,13 +58,45 @@ private:
                    op, cast<SymbolRefAttr>(kinds[kind]))]
             .insert(number);
     };
+    forwardKinds.clear();
     architecture.walk([&](tfm::StackOp stack) {
       record(stack, stack.getKinds(), *stack.getLayers());
+      for (auto kind : stack.getKinds().getAsRange<SymbolRefAttr>())
+        forwardKinds.insert(SymbolTable::lookupNearestSymbolFrom(stack, kind));
     });
     architecture.walk([&](tfm::StackGradOp stack) {
       record(stack, stack.getKinds(), stack.getLayers());
     });
     return result;
+  }
+
+  /// Whether a layer uses the parameter only after its first sum: a layer's two
+  /// halves (attention and MLP) each end by adding to what the layer carries on.
+  /// Backward kinds, which have their own order, do not decide.
+  bool isAfterMixer(Operation *function, tfm::ParamOp param) {
+    if (!forwardKinds.contains(function))
+      return true;
+    auto layer = cast<tfm::LayerOp>(function);
+    Block &body = layer.getBody().front();
+    Operation *firstSum = nullptr;
+    for (Operation &op : body)
+      if (isa<tfm::AddOp>(op) &&
+          llvm::is_contained(op.getOperands(), Value(body.getArgument(0)))) {
+        firstSum = &op;
+        break;
+      }
+    if (!firstSum)
+      return true;
+    for (auto use : body.getOps<tfm::UseOp>())
+      if (llvm::any_of(use.getParams().getAsRange<SymbolRefAttr>(),
+                       [&](SymbolRefAttr symbol) {
+                         return symbol.getLeafReference() ==
+                                param.getSymNameAttr();
+                       }))
+        for (Operation *user : use.getResult().getUsers())
+          if (user->isBeforeInBlock(firstSum))
+            return false;
+    return true;
   }
 
   LogicalResult form(tfm::ArchitectureOp architecture) {
@@ -78,8 +114,12 @@ private:
     std::vector<const UnitKey *> order;
     for (auto &[op, functions] : users) {
       auto param = cast<tfm::ParamOp>(op);
-      UnitKey key{param.getTrainable(), param.getPerLayer(), {}, {}};
+      UnitKey key{param.getTrainable(), param.getPerLayer(), false, {}, {}};
       if (param.getPerLayer()) {
+        key.afterMixer = split && !param.getTrainable() &&
+                         llvm::all_of(functions, [&](Operation *function) {
+                           return isAfterMixer(function, param);
+                         });
         llvm::SmallSetVector<int32_t, 8> layers;
         for (Operation *function : functions)
           layers.insert(layersOf[function].begin(), layersOf[function].end());
@@ -106,7 +146,12 @@ private:
       lastParam = param;
     if (lastParam)
       builder.setInsertionPointAfter(lastParam);
-    fsdp::MeshOp::create(builder, architecture.getLoc(), "mesh", ranks);
+    fsdp::MeshOp::create(
+        builder, architecture.getLoc(), builder.getStringAttr("mesh"),
+        builder.getI64IntegerAttr(ranks),
+        shards > 0 && shards != ranks ? builder.getI64IntegerAttr(shards)
+                                      : IntegerAttr(),
+        deterministic ? builder.getUnitAttr() : UnitAttr());
     for (const UnitKey *key : order)
       createUnit(builder, architecture, *key, units[*key]);
     return success();
@@ -114,7 +159,10 @@ private:
 
   void createUnit(OpBuilder &builder, tfm::ArchitectureOp architecture,
                   const UnitKey &key, MutableArrayRef<tfm::ParamOp> params) {
-    std::string stem = key.perLayer ? "layers" : params.front().getSymName().str();
+    std::string stem = !key.perLayer ? params.front().getSymName().str()
+                       : key.afterMixer ? "layers.mlp"
+                       : split && !key.trainable ? "layers.attention"
+                                                 : "layers";
     std::string base = stem + (key.trainable ? ".trained" : ".base");
     std::string name = base;
     for (unsigned i = 1; architecture.lookupSymbol(name); ++i)
@@ -131,5 +179,7 @@ private:
         ArrayAttr());
     ++numUnits;
   }
+
+  llvm::SmallPtrSet<Operation *, 8> forwardKinds;
 };
 } // namespace

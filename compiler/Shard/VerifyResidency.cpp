@@ -27,8 +27,8 @@ struct VerifyResidencyPass
         report(start) << "the gather of " << start.getUnitAttr() << " has "
                       << llvm::range_size(start->getUsers())
                       << " waits, not one";
-      if (auto wait = dyn_cast<fsdp::WaitOp>(op))
-        checkRelease(wait);
+      if (isa<fsdp::WaitOp, fsdp::KeptOp>(op))
+        checkRelease(op);
       if (auto view = dyn_cast<fsdp::ViewOp>(op))
         checkView(view);
     });
@@ -47,27 +47,30 @@ private:
     FlatSymbolRefAttr name;
     if (auto local = dyn_cast_or_null<fsdp::LocalOp>(op))
       name = local.getUnitAttr();
+    if (auto kept = dyn_cast_or_null<fsdp::KeptOp>(op))
+      name = kept.getUnitAttr();
     if (auto start = dyn_cast_or_null<fsdp::AllGatherStartOp>(op))
       name = start.getUnitAttr();
     return name ? SymbolTable::lookupNearestSymbolFrom<fsdp::UnitOp>(op, name)
                 : fsdp::UnitOp();
   }
 
-  void checkRelease(fsdp::WaitOp wait) {
-    SmallVector<fsdp::ReleaseOp> releases;
-    for (Operation *user : wait.getGathered().getUsers())
-      if (auto release = dyn_cast<fsdp::ReleaseOp>(user))
-        releases.push_back(release);
-    if (releases.size() != 1) {
-      report(wait) << "a gathered unit has " << releases.size()
-                   << " releases, not one";
+  /// A gathered unit ends once: released, or kept for the backward pass.
+  void checkRelease(Operation *op) {
+    Value gathered = op->getResult(0);
+    SmallVector<Operation *> ends;
+    for (Operation *user : gathered.getUsers())
+      if (isa<fsdp::ReleaseOp, fsdp::KeepOp>(user))
+        ends.push_back(user);
+    if (ends.size() != 1) {
+      report(op) << "a gathered unit has " << ends.size() << " releases, not one";
       return;
     }
-    for (Operation *user : wait.getGathered().getUsers())
+    for (Operation *user : gathered.getUsers())
       for (Operation *reader : user->getUsers())
-        if (reader->getBlock() == releases.front()->getBlock() &&
-            releases.front()->isBeforeInBlock(reader))
-          report(reader).attachNote(releases.front().getLoc())
+        if (reader->getBlock() == ends.front()->getBlock() &&
+            ends.front()->isBeforeInBlock(reader))
+          report(reader).attachNote(ends.front()->getLoc())
               << "uses a parameter whose unit is released here";
   }
 

@@ -25,9 +25,18 @@ namespace fsdpq::exec {
 /// Slices and arenas start at multiples of this many bytes.
 constexpr int64_t alignment = 256;
 
+/// Streams: collectives that bring parameters and those that take gradients
+/// away have one each, beside computation.
+constexpr int64_t computeStream = 0, gatherStream = 1, reduceStream = 2;
+
+/// Groups of ranks (see Mesh in plan.fbs).
+constexpr StringLiteral worldGroup = "world", shardGroup = "shard",
+                        replicaGroup = "replica";
+
 /// Names of the arenas.
 constexpr StringLiteral baseArena = "base", adapterArena = "trained",
-                        gradientArena = "gradients", stateArena = "moments",
+                        gradientArena = "gradients", sumArena = "gradient_sums",
+                        stateArena = "moments",
                         stepArena = "step", stagingArena = "staging",
                         activationArena = "activations";
 

@@ -58,13 +58,18 @@ def Exec_PlanOp : Exec_Op<"plan", [
 def Exec_ArenaOp : Exec_Op<"arena", [Symbol]> {
   let summary = "One allocation";
   let description = [{
-    `bytes` of the arena of temporaries is set by exec-plan-memory.
+    `bytes` of the arena of temporaries is set by exec-plan-memory, and so is
+    `contents`: the bytes by name of what is alive when most of it is in use.
+    An arena with `shares` lies in the bytes of another one; the two are never in
+    use at the same time.
 
     ```mlir
     exec.arena @base {bytes = 61440 : i64}
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$bytes);
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$bytes,
+                       OptionalAttr<FlatSymbolRefAttr>:$shares,
+                       OptionalAttr<DictionaryAttr>:$contents);
   let assemblyFormat = "$sym_name attr-dict";
 }
 
@@ -98,27 +103,52 @@ def Exec_PortOp : Exec_Op<"port"> {
   }];
 }
 
+def Exec_UnitOp : Exec_Op<"unit", [Symbol]> {
+  let summary = "Parameters that move together";
+  let description = [{
+    Buffers of `bytes`, one for each of `layers` or one alone, of which this rank
+    keeps one of the mesh's ranges: at `offset` of `arena`, one layer's after the
+    other's, and the gradient's at `gradient` of the arena of gradients.
+
+    ```mlir
+    exec.unit @layers.base in @base[0] bytes = 4608 {layers = array<i32: 0, 1>,
+      begin = @load.begin.layers.base, store = @load.store.layers.base}
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$arena,
+                       I64Attr:$offset, I64Attr:$bytes,
+                       OptionalAttr<DenseI32ArrayAttr>:$layers,
+                       OptionalAttr<I64Attr>:$gradient,
+                       OptionalAttr<FlatSymbolRefAttr>:$begin,
+                       OptionalAttr<FlatSymbolRefAttr>:$store);
+  let assemblyFormat = [{
+    $sym_name `in` $arena `[` $offset `]` `bytes` `=` $bytes attr-dict
+  }];
+}
+
 def Exec_ParamOp : Exec_Op<"param", [Symbol]> {
   let summary = "A stored parameter";
   let description = [{
-    `parts` are dictionaries (name, bytes, element type, offset) of the stored
-    arrays in `arena`, each layer `stride` bytes after the one before. `gradient`
-    is its place in the arena of gradients. The rest is as in `tfm.param`.
+    `parts` are dictionaries (name, element type, offset in the unit, elements)
+    of the stored arrays. `loader` names the functions that load it: `piece`, and
+    where scales are quantised too `mean`, `scales` and `offset`; `pieces` is how
+    many pieces it comes in. The rest is as in `tfm.param`.
 
     ```mlir
-    exec.param @norm : tensor<64xf32> in @base stride = 0
-      {hf = "model.norm.weight", parts = [{name = "data", type = f32, offset = 0 : i64, elements = 64 : i64} ]}
+    exec.param @norm : tensor<64xf32> in @norm.base
+      {hf = "model.norm.weight", pieces = 1 : i64, loader = {piece = @load.norm},
+       parts = [{name = "data", type = "f32", offset = 0 : i64, elements = 64 : i64} ]}
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type,
-                       FlatSymbolRefAttr:$arena, I64Attr:$stride,
-                       OptionalAttr<DenseI32ArrayAttr>:$layers,
+                       FlatSymbolRefAttr:$unit,
                        OptionalAttr<StrAttr>:$hf, OptionalAttr<StrAttr>:$gguf,
                        OptionalAttr<I64Attr>:$gguf_rope_heads,
                        UnitAttr:$trainable, OptionalAttr<StrAttr>:$init,
-                       DictArrayAttr:$parts, OptionalAttr<I64Attr>:$gradient,
-                       OptionalAttr<FlatSymbolRefAttr>:$load);
-  let assemblyFormat = "$sym_name `:` $type `in` $arena `stride` `=` $stride attr-dict";
+                       DictArrayAttr:$parts,
+                       DefaultValuedAttr<I64Attr, "0">:$pieces,
+                       OptionalAttr<DictionaryAttr>:$loader);
+  let assemblyFormat = "$sym_name `:` $type `in` $unit attr-dict";
 }
 
 def Exec_FuncOp : Exec_Op<"func", [
@@ -162,7 +192,8 @@ def Exec_SliceOp : Exec_Op<"slice", [Pure]> {
   let summary = "A byte range of an arena";
   let description = [{
     Its start is `offset`, plus `stride` times or the `table` entry of the index
-    at `level` (see plan.fbs).
+    at `level` (see plan.fbs). With `unit`, what lies there is to be parameters of
+    that unit's ordinal `ordinals[index]`, or `ordinals[0]` if there is but one.
 
     ```mlir
     %s = exec.slice "q_proj" of @base[256] bytes = 2048 {stride = 20480 : i64, level = 1 : i64}
@@ -172,7 +203,9 @@ def Exec_SliceOp : Exec_Op<"slice", [Pure]> {
                        I64Attr:$bytes,
                        DefaultValuedAttr<I64Attr, "0">:$stride,
                        DefaultValuedAttr<I64Attr, "0">:$level,
-                       OptionalAttr<DenseI64ArrayAttr>:$table);
+                       OptionalAttr<DenseI64ArrayAttr>:$table,
+                       OptionalAttr<FlatSymbolRefAttr>:$unit,
+                       OptionalAttr<DenseI64ArrayAttr>:$ordinals);
   let results = (outs Exec_SliceType:$slice);
   let assemblyFormat = "$name `of` $arena `[` $offset `]` `bytes` `=` $bytes attr-dict";
 }
@@ -190,7 +223,9 @@ def Exec_SubsliceOp : Exec_Op<"subslice", [Pure]> {
   let arguments = (ins Exec_SliceType:$source, I64Attr:$offset, I64Attr:$bytes,
                        DefaultValuedAttr<I64Attr, "0">:$stride,
                        DefaultValuedAttr<I64Attr, "0">:$level,
-                       OptionalAttr<DenseI64ArrayAttr>:$table);
+                       OptionalAttr<DenseI64ArrayAttr>:$table,
+                       OptionalAttr<FlatSymbolRefAttr>:$unit,
+                       OptionalAttr<DenseI64ArrayAttr>:$ordinals);
   let results = (outs Exec_SliceType:$slice);
   let assemblyFormat = "$source `[` $offset `]` `bytes` `=` $bytes attr-dict";
 }
@@ -207,7 +242,8 @@ def Exec_LaunchOp : Exec_Instruction<"launch", [AttrSizedOperandSegments,
   let summary = "Run a kernel";
   let description = [{
     The kernel's arguments are the `reads`, the `writes` (which it may read
-    too), the extents and the scalars.
+    too), the extents and the scalars. `flops` is what it computes at capacity
+    where that is more than moving its bytes.
 
     ```mlir
     exec.launch @rms_norm reads(%x, %w) writes(%y, %r)
@@ -217,7 +253,8 @@ def Exec_LaunchOp : Exec_Instruction<"launch", [AttrSizedOperandSegments,
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Exec_SliceType>:$reads,
                        Variadic<Exec_SliceType>:$writes, Kern_ExtentAttr:$grid,
                        TypedArrayAttrBase<Kern_ExtentAttr, "extents">:$extents,
-                       StrArrayAttr:$scalars, I64Attr:$stream);
+                       StrArrayAttr:$scalars, OptionalAttr<F64Attr>:$flops,
+                       I64Attr:$stream);
   let assemblyFormat = [{
     $kernel `reads` `(` $reads `)` `writes` `(` $writes `)` `grid` `=` $grid attr-dict
     `stream` `=` $stream
@@ -264,6 +301,86 @@ def Exec_FillOp : Exec_Instruction<"fill"> {
   }];
   let arguments = (ins Exec_SliceType:$dest, Kern_ExtentAttr:$bytes, I64Attr:$stream);
   let assemblyFormat = "$dest `bytes` `=` $bytes attr-dict `stream` `=` $stream";
+}
+
+def Exec_AllGatherOp : Exec_Instruction<"all_gather"> {
+  let summary = "Put the ranks' bytes one after the other";
+  let description = [{
+    `dest` becomes the `source` (`bytes` long) of all ranks of the group, in rank
+    order. `event` is recorded when it is done.
+
+    ```mlir
+    exec.all_gather %shard to %whole bytes = 2304 {group = "shard", event = 0 : i64} stream = 1
+    ```
+  }];
+  let arguments = (ins Exec_SliceType:$source, Exec_SliceType:$dest, I64Attr:$bytes,
+                       StrAttr:$group, I64Attr:$event, I64Attr:$stream);
+  let assemblyFormat = [{
+    $source `to` $dest `bytes` `=` $bytes attr-dict `stream` `=` $stream
+  }];
+}
+
+def Exec_ReduceScatterOp : Exec_Instruction<"reduce_scatter"> {
+  let summary = "Sum over ranks, each keeping a range";
+  let description = [{
+    `source` has `ranges` ranges of `elements`; rank r of the group gets range
+    r mod ranges, summed in rank order, in `dest`, or with `accumulate` added to
+    it rank after rank. `event` is recorded when it is done.
+
+    ```mlir
+    exec.reduce_scatter %whole to %shard elements = 576 f32
+      {accumulate, group = "shard", ranges = 2 : i64, event = 1 : i64} stream = 2
+    ```
+  }];
+  let arguments = (ins Exec_SliceType:$source, Exec_SliceType:$dest,
+                       I64Attr:$elements, TypeAttr:$type, I64Attr:$ranges,
+                       UnitAttr:$accumulate, StrAttr:$group, I64Attr:$event,
+                       I64Attr:$stream);
+  let assemblyFormat = [{
+    $source `to` $dest `elements` `=` $elements $type attr-dict `stream` `=` $stream
+  }];
+}
+
+def Exec_AllReduceOp : Exec_Instruction<"all_reduce"> {
+  let summary = "Sum over ranks, in place";
+  let description = [{
+    `event` is recorded when it is done.
+
+    ```mlir
+    exec.all_reduce %v elements = 1 f64 {group = "shard", event = 2 : i64} stream = 2
+    ```
+  }];
+  let arguments = (ins Exec_SliceType:$data, I64Attr:$elements, TypeAttr:$type,
+                       StrAttr:$group, I64Attr:$event, I64Attr:$stream);
+  let assemblyFormat = [{
+    $data `elements` `=` $elements $type attr-dict `stream` `=` $stream
+  }];
+}
+
+def Exec_RecordOp : Exec_Instruction<"record", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Mark how far a stream has come";
+  let description = [{
+    ```mlir
+    exec.record 3 stream = 0
+    ```
+  }];
+  let arguments = (ins I64Attr:$event, I64Attr:$stream);
+  let assemblyFormat = "$event attr-dict `stream` `=` $stream";
+}
+
+def Exec_WaitOp : Exec_Instruction<"wait", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Go on only after what an event marked";
+  let description = [{
+    The latest record of the event in the order of instructions counts; without
+    one it does nothing. What a collective `holds` must not be overwritten before
+    the wait for it.
+
+    ```mlir
+    exec.wait 1 holds(%whole) stream = 0
+    ```
+  }];
+  let arguments = (ins I64Attr:$event, Variadic<Exec_SliceType>:$holds, I64Attr:$stream);
+  let assemblyFormat = "$event (`holds` `(` $holds^ `)`)? attr-dict `stream` `=` $stream";
 }
 
 def Exec_LoopOp : Exec_Instruction<"loop", [NoTerminator, SingleBlock, NoRegionArguments]> {

@@ -36,7 +36,17 @@ void FsdpDialect::initialize() {
 LogicalResult MeshOp::verify() {
   if (getRanks() < 1 || getRanks() > (int64_t(1) << 20))
     return emitOpError("has ") << getRanks() << " ranks";
+  if (getNumShards() < 1 || getRanks() % getNumShards() != 0)
+    return emitOpError("has ") << getRanks() << " ranks, which "
+                               << getNumShards() << " shards do not divide";
   return success();
+}
+
+MeshOp MeshOp::of(Operation *architecture) {
+  for (Operation &op : architecture->getRegion(0).front())
+    if (auto mesh = dyn_cast<MeshOp>(op))
+      return mesh;
+  return {};
 }
 
 LogicalResult UnitOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -73,8 +83,25 @@ LogicalResult AllGatherStartOp::verifySymbolUses(SymbolTableCollection &tables) 
 LogicalResult LocalOp::verifySymbolUses(SymbolTableCollection &tables) {
   return verifyUnit(*this, getUnitAttr(), tables);
 }
-LogicalResult
-ReduceScatterStartOp::verifySymbolUses(SymbolTableCollection &tables) {
+LogicalResult KeptOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyUnit(*this, getUnitAttr(), tables);
+}
+LogicalResult GradientStartOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyUnit(*this, getUnitAttr(), tables);
+}
+LogicalResult ReduceScatterStartOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyUnit(*this, getUnitAttr(), tables);
+}
+LogicalResult ReduceSumsOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyUnit(*this, getUnitAttr(), tables);
+}
+LogicalResult ReduceReplicasOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyUnit(*this, getUnitAttr(), tables);
+}
+LogicalResult WholeOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyUnit(*this, getUnitAttr(), tables);
+}
+LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &tables) {
   return verifyUnit(*this, getUnitAttr(), tables);
 }
 LogicalResult FlatOp::verifySymbolUses(SymbolTableCollection &tables) {

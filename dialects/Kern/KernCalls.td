@@ -63,7 +63,8 @@ def Kern_CallOp : Kern_DestinationOp<"call", [
   let description = [{
     The kernel's arguments are the inputs (a quantised tensor gives each of its
     stored arrays), then the destinations, then the extents, then the step
-    scalars. Results are the destinations after the call; a destination that the
+    scalars. `flops` is what it computes at capacity where that is more than
+    moving its bytes. Results are the destinations after the call; a destination that the
     kernel reads is updated in place. The k-th destination starts
     `out_offsets[k]` elements into its operand.
 
@@ -77,7 +78,8 @@ def Kern_CallOp : Kern_DestinationOp<"call", [
                        Variadic<AnyRankedTensor>:$outs, Kern_ExtentAttr:$grid,
                        TypedArrayAttrBase<Kern_ExtentAttr, "extents">:$extents,
                        StrArrayAttr:$scalars,
-                       OptionalAttr<DenseI64ArrayAttr>:$out_offsets);
+                       OptionalAttr<DenseI64ArrayAttr>:$out_offsets,
+                       OptionalAttr<F64Attr>:$flops);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
     $callee `(` $inputs `)` `into` `(` $outs `)` `grid` `=` $grid attr-dict

@@ -26,7 +26,9 @@ def Fsdpq_RemarkId : I32EnumAttr<"RemarkId", "Ids of the compiler's remarks", [
   Remark<"FormUnit", 10, "form-unit">,
   Remark<"FoldCollectives", 11, "fold-collectives">,
   Remark<"EmitProduct", 12, "emit-product">,
-  Remark<"PlanMemory", 13, "plan-memory">
+  Remark<"PlanMemory", 13, "plan-memory">,
+  Remark<"KeepGathered", 14, "keep-gathered">,
+  Remark<"Overlap", 15, "overlap">
 ]> {
   let cppNamespace = "::fsdpq";
 }

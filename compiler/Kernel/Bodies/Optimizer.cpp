@@ -13,13 +13,15 @@ using namespace fsdpq;
 using namespace fsdpq::kernels;
 
 kern::FuncOp kernels::buildSumSquares(OpBuilder &builder, Location loc,
-                                      int64_t elements, Type element) {
-  BodyBuilder b(
-      builder, loc, "sum_squares_" + Twine(elements) + "_" + nameOf(element),
-      {arrayOf(element, elements), rowsOf(builder.getF64Type())}, element);
-  int64_t size = flatItemSize(elements);
+                                      int64_t elements, int64_t tile,
+                                      Type element) {
+  BodyBuilder b(builder, loc,
+                "sum_squares_" + Twine(elements) + "_t" + Twine(tile) + "_" +
+                    nameOf(element),
+                {arrayOf(element, elements), rowsOf(builder.getF64Type())},
+                element);
   Type f64 = b.getF64Type();
-  Value g = b.load(b.argument(0), b.mul(b.item(), b.index(size)), size);
+  Value g = b.load(b.argument(0), b.mul(b.item(), b.index(tile)), tile);
   Value sum = b.sum(g, f64, [&](ValueRange v) {
     Value wide = b.toFloat(v[0], f64);
     return b.mul(wide, wide);
@@ -28,17 +30,40 @@ kern::FuncOp kernels::buildSumSquares(OpBuilder &builder, Location loc,
   return b.getKernel();
 }
 
-kern::FuncOp kernels::buildNorm(OpBuilder &builder, Location loc,
-                                int64_t partials, Type element) {
-  BodyBuilder b(builder, loc, "norm_" + Twine(partials) + "_" + nameOf(element),
-                {arrayOf(builder.getF64Type(), partials), arrayOf(element, 1)},
-                element);
-  Type f64 = b.getF64Type();
-  Value sum = b.loop(b.index(0), b.index(partials), 1, b.constant(f64, 0),
-                     [&](Value i, ValueRange carried) {
-                       Value partial = b.loadScalar(b.argument(0), i);
-                       return SmallVector<Value>{b.add(carried[0], partial)};
-                     })[0];
+kern::FuncOp kernels::buildAddPartials(OpBuilder &builder, Location loc,
+                                       int64_t ranks, int64_t layers,
+                                       int64_t partials) {
+  Type f64 = builder.getF64Type();
+  BodyBuilder b(builder, loc,
+                "add_partials_" + Twine(ranks) + "x" + Twine(layers) + "x" +
+                    Twine(partials),
+                {arrayOf(f64, ranks * layers * partials), arrayOf(f64, 1)}, f64);
+  // Ranks' ranges follow each other within a layer.
+  auto loop = [&](int64_t count, Value start, auto body) {
+    return b.loop(b.index(0), b.index(count), 1, start,
+                  [&](Value i, ValueRange carried) {
+                    return SmallVector<Value>{body(i, carried[0])};
+                  })[0];
+  };
+  Value start = b.loadScalar(b.argument(1), b.index(0));
+  Value sum = loop(layers, start, [&](Value layer, Value outer) -> Value {
+    return loop(ranks, outer, [&](Value rank, Value middle) -> Value {
+      Value row = b.add(b.mul(rank, b.index(layers)), layer);
+      Value first = b.mul(row, b.index(partials));
+      return loop(partials, middle, [&](Value i, Value inner) -> Value {
+        return b.add(inner, b.loadScalar(b.argument(0), b.add(first, i)));
+      });
+    });
+  });
+  b.storeScalar(sum, b.argument(1), b.index(0));
+  return b.getKernel();
+}
+
+kern::FuncOp kernels::buildNorm(OpBuilder &builder, Location loc, Type element) {
+  Type f64 = builder.getF64Type();
+  BodyBuilder b(builder, loc, "norm_" + Twine(nameOf(element)),
+                {arrayOf(f64, 1), arrayOf(element, 1)}, element);
+  Value sum = b.loadScalar(b.argument(0), b.index(0));
   Value norm = math::SqrtOp::create(b, sum);
   b.storeScalar(b.toElement(norm), b.argument(1), b.index(0));
   return b.getKernel();

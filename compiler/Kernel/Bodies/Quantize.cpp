@@ -116,14 +116,29 @@ kern::FuncOp kernels::buildQuantize(OpBuilder &builder, Location loc,
   return b.getKernel();
 }
 
-kern::FuncOp kernels::buildScaleMean(OpBuilder &builder, Location loc,
-                                     int64_t blocks) {
+kern::FuncOp kernels::buildScaleSum(OpBuilder &builder, Location loc,
+                                    int64_t blocks) {
   Type f32 = builder.getF32Type(), f64 = builder.getF64Type();
-  BodyBuilder b(builder, loc, "scale_mean_n" + Twine(blocks),
-                {arrayOf(f32, blocks), arrayOf(f32, 1)}, f32);
+  BodyBuilder b(builder, loc, "scale_sum_n" + Twine(blocks),
+                {arrayOf(f32, blocks), arrayOf(f64, 1)}, f32);
   Value absmax = b.load(b.argument(0), {}, blocks);
   Value sum =
       b.sum(absmax, f64, [&](ValueRange v) { return b.toFloat(v[0], f64); });
+  b.storeScalar(sum, b.argument(1), b.index(0));
+  return b.getKernel();
+}
+
+kern::FuncOp kernels::buildScaleMean(OpBuilder &builder, Location loc,
+                                     int64_t pieces, int64_t blocks) {
+  Type f32 = builder.getF32Type(), f64 = builder.getF64Type();
+  BodyBuilder b(builder, loc,
+                "scale_mean_p" + Twine(pieces) + "_n" + Twine(blocks),
+                {arrayOf(f64, pieces), arrayOf(f32, 1)}, f32);
+  Value sum = b.loop(b.index(0), b.index(pieces), 1, b.constant(f64, 0),
+                     [&](Value i, ValueRange carried) {
+                       Value part = b.loadScalar(b.argument(0), i);
+                       return SmallVector<Value>{b.add(carried[0], part)};
+                     })[0];
   Value mean = b.div(sum, b.constant(f64, blocks));
   b.storeScalar(b.toFloat(mean, f32), b.argument(1), b.index(0));
   return b.getKernel();

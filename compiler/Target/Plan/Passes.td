@@ -26,4 +26,25 @@ def ExecSerialize : Pass<"exec-serialize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::fsdpq::exec::ExecDialect"];
 }
 
+def ExecVerifyRaces : Pass<"exec-verify-races", "::mlir::ModuleOp"> {
+  let summary = "Check that streams do not touch the same bytes unordered";
+  let description = [{
+    Checks the plan as it would be written down, every function's instructions
+    with loops unrolled: accesses of different streams to the same bytes, one of
+    them a write, must be ordered by events; whoever reads a unit's parameters
+    must find there what the gather of that unit and layer brought; collectives
+    must come in the same order on all ranks; and streams must be waited for at
+    the end. The checks are those of runtime/plan/ScheduleCheck.h, which
+    `fsdpq-translate --check-schedule` applies to plan files. Does not change the
+    IR.
+
+    ```mlir
+    exec.plan @llama {
+      exec.arena @activations {bytes = 4096 : i64}
+    }
+    ```
+  }];
+  let dependentDialects = ["::fsdpq::exec::ExecDialect"];
+}
+
 #endif // FSDPQ_TARGET_PLAN_PASSES_TD

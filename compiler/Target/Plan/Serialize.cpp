@@ -1,5 +1,6 @@
 #include "compiler/Target/Plan/Serialize.h"
 #include "compiler/Exec/Address.h"
+#include "dialects/Fsdp/Fsdp.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/plan_generated.h"
 
@@ -20,30 +21,60 @@ public:
 private:
   uint32_t writeSlice(const Address &address);
   uint32_t writeSlice(Value slice) { return writeSlice(getAddress(slice)); }
+  uint32_t writeSlice(StringRef name, StringRef arena, int64_t offset,
+                      int64_t bytes, int64_t stride = 0) {
+    Address address;
+    address.name = name;
+    address.arena = arena;
+    address.offset = offset;
+    address.bytes = bytes;
+    address.stride = stride;
+    return writeSlice(address);
+  }
   std::unique_ptr<plan::Extent> writeExtent(kern::ExtentAttr extent);
   std::vector<std::unique_ptr<plan::InstructionT>> writeBlock(Block &block);
   std::unique_ptr<plan::InstructionT> writeInstruction(Operation &op);
   void writeKernel(kern::FuncOp kernel);
+  void writeArena(exec::ArenaOp arena);
+  void writeUnit(exec::UnitOp unit);
+  uint16_t useStream(int64_t stream) {
+    streams = std::max(streams, stream + 1);
+    return stream;
+  }
+  uint32_t useEvent(int64_t event) {
+    result.events = std::max<uint32_t>(result.events, event + 1);
+    return event;
+  }
+  /// The number of a function, or -1 without a name.
+  int32_t getFunction(FlatSymbolRefAttr name) {
+    return name ? static_cast<int32_t>(functions[name.getValue()]) : -1;
+  }
   void writePort(exec::PortOp port);
   void writeParam(exec::ParamOp param);
 
   exec::PlanOp plan;
   const SerializeOptions &options;
   plan::PlanT result;
-  llvm::StringMap<uint32_t> arenas, scalars, kernels, functions;
+  llvm::StringMap<uint32_t> arenas, scalars, kernels, functions, units;
   uint32_t level = 0;
+  int64_t streams = 1;
 };
 } // namespace
 
 uint32_t PlanWriter::writeSlice(const Address &address) {
   auto slice = std::make_unique<plan::SliceT>();
   slice->name = address.name.str();
+  // An arena that shares another one's bytes has its offsets.
   slice->arena = arenas[address.arena];
   slice->level = address.level;
   slice->offset = address.offset;
   slice->bytes = address.bytes;
   slice->stride = address.stride;
   slice->table.assign(address.table.begin(), address.table.end());
+  if (!address.unit.empty()) {
+    slice->unit = units[address.unit];
+    slice->ordinals.assign(address.ordinals.begin(), address.ordinals.end());
+  }
   result.slices.push_back(std::move(slice));
   return result.slices.size() - 1;
 }
@@ -60,6 +91,19 @@ static plan::DType getDType(Type type) {
   if (type.isF64())
     return plan::DType::F64;
   return type.isBF16() ? plan::DType::BF16 : plan::DType::F32;
+}
+
+static plan::CommType getCommType(Type type) {
+  if (type.isF64())
+    return plan::CommType::F64;
+  return type.isInteger(8) ? plan::CommType::U8 : plan::CommType::F32;
+}
+
+static plan::Group getGroup(StringRef name) {
+  return llvm::StringSwitch<plan::Group>(name)
+      .Case(exec::shardGroup, plan::Group::Shard)
+      .Case(exec::replicaGroup, plan::Group::Replica)
+      .Default(plan::Group::World);
 }
 
 /// The model operation an instruction came from, as file:line:column.
@@ -86,6 +130,7 @@ PlanWriter::writeInstruction(Operation &op) {
     table.kernel = kernels[launch.getKernel()];
     for (Value slice : launch.getReads())
       addSlice(table, slice);
+    table.writes_from = table.args.size();
     for (Value slice : launch.getWrites())
       addSlice(table, slice);
     for (auto extent : launch.getExtents().getAsRange<kern::ExtentAttr>()) {
@@ -101,6 +146,7 @@ PlanWriter::writeInstruction(Operation &op) {
       table.args.push_back(std::move(arg));
     }
     table.grid = writeExtent(launch.getGrid());
+    table.flops = launch.getFlops() ? launch.getFlops()->convertToDouble() : 0;
     instruction->stream = launch.getStream();
     instruction->op.Set(std::move(table));
   } else if (auto gemm = dyn_cast<exec::GemmOp>(op)) {
@@ -133,6 +179,43 @@ PlanWriter::writeInstruction(Operation &op) {
     table.dst = writeSlice(fill.getDest());
     table.bytes = writeExtent(fill.getBytes());
     instruction->stream = fill.getStream();
+    instruction->op.Set(std::move(table));
+  } else if (auto gather = dyn_cast<exec::AllGatherOp>(op)) {
+    plan::AllGatherT table;
+    table.group = getGroup(gather.getGroup());
+    table.src = writeSlice(gather.getSource());
+    table.dst = writeSlice(gather.getDest());
+    table.bytes = gather.getBytes();
+    instruction->stream = useStream(gather.getStream());
+    instruction->op.Set(std::move(table));
+  } else if (auto reduce = dyn_cast<exec::ReduceScatterOp>(op)) {
+    plan::ReduceScatterT table;
+    table.group = getGroup(reduce.getGroup());
+    table.type = getCommType(reduce.getType());
+    table.src = writeSlice(reduce.getSource());
+    table.dst = writeSlice(reduce.getDest());
+    table.elements = reduce.getElements();
+    table.ranges = reduce.getRanges();
+    table.accumulate = reduce.getAccumulate();
+    instruction->stream = useStream(reduce.getStream());
+    instruction->op.Set(std::move(table));
+  } else if (auto sum = dyn_cast<exec::AllReduceOp>(op)) {
+    plan::AllReduceT table;
+    table.group = getGroup(sum.getGroup());
+    table.type = getCommType(sum.getType());
+    table.data = writeSlice(sum.getData());
+    table.elements = sum.getElements();
+    instruction->stream = useStream(sum.getStream());
+    instruction->op.Set(std::move(table));
+  } else if (auto record = dyn_cast<exec::RecordOp>(op)) {
+    plan::RecordT table;
+    table.event = useEvent(record.getEvent());
+    instruction->stream = useStream(record.getStream());
+    instruction->op.Set(std::move(table));
+  } else if (auto wait = dyn_cast<exec::WaitOp>(op)) {
+    plan::WaitT table;
+    table.event = useEvent(wait.getEvent());
+    instruction->stream = useStream(wait.getStream());
     instruction->op.Set(std::move(table));
   } else if (auto loop = dyn_cast<exec::LoopOp>(op)) {
     plan::LoopT table;
@@ -174,9 +257,9 @@ void PlanWriter::writePort(exec::PortOp port) {
   table->name = port.getName().str();
   table->dtype = port.getType().isInteger(32) ? "i32" : "f32";
   table->extent = writeExtent(port.getExtent());
-  table->slice = writeSlice({port.getName(), port.getArena(),
-                             (int64_t)port.getOffset(),
-                             port.getExtent().getCap() * 4});
+  table->slice = writeSlice(port.getName(), port.getArena(),
+                            (int64_t)port.getOffset(),
+                            port.getExtent().getCap() * 4);
   (port.getInput() ? result.inputs : result.outputs).push_back(std::move(table));
 }
 
@@ -187,22 +270,15 @@ void PlanWriter::writeParam(exec::ParamOp param) {
   table->hf = param.getHf().value_or("").str();
   table->gguf = param.getGguf().value_or("").str();
   table->gguf_rope_heads = param.getGgufRopeHeads().value_or(0);
-  if (auto layers = param.getLayersAttr())
-    table->layers.assign(layers.asArrayRef().begin(), layers.asArrayRef().end());
+  table->unit = units[param.getUnit()];
   table->shape.assign(type.getShape().begin(), type.getShape().end());
   llvm::raw_string_ostream(table->scheme) << type.getElementType();
-  int64_t stride = param.getStride();
   for (auto part : param.getParts().getAsRange<DictionaryAttr>()) {
     auto component = std::make_unique<plan::ComponentT>();
-    StringRef name = part.getAs<StringAttr>("name").getValue();
-    component->name = name.str();
+    component->name = part.getAs<StringAttr>("name").getValue().str();
     component->dtype = part.getAs<StringAttr>("type").getValue().str();
+    component->offset = part.getAs<IntegerAttr>("offset").getInt();
     component->elements = part.getAs<IntegerAttr>("elements").getInt();
-    component->slice = writeSlice(
-        {param.getSymName(), param.getArena(),
-         part.getAs<IntegerAttr>("offset").getInt(),
-         (int64_t)component->elements * (component->dtype == "u8" ? 1 : 4),
-         stride});
     table->components.push_back(std::move(component));
   }
   table->trainable = param.getTrainable();
@@ -211,15 +287,58 @@ void PlanWriter::writeParam(exec::ParamOp param) {
                     .Case("kaiming_uniform", plan::Init::KaimingUniform)
                     .Default(plan::Init::Checkpoint);
   table->fan_in = type.getRank() > 1 ? type.getDimSize(1) : 0;
-  table->load_function =
-      param.getLoad() ? static_cast<int32_t>(functions[*param.getLoad()]) : -1;
-  table->gradient = -1;
-  if (param.getGradient())
-    table->gradient =
-        writeSlice({param.getSymName(), exec::gradientArena,
-                    (int64_t)*param.getGradient(), type.getNumElements() * 4,
-                    stride});
+  if (DictionaryAttr functions = param.getLoaderAttr()) {
+    auto get = [&](StringRef step) {
+      return getFunction(functions.getAs<FlatSymbolRefAttr>(step));
+    };
+    table->loader = std::make_unique<plan::LoaderT>();
+    table->loader->pieces = param.getPieces();
+    table->loader->piece_function = get("piece");
+    table->loader->mean_function = get("mean");
+    table->loader->scales_function = get("scales");
+    table->loader->offset_function = get("offset");
+  }
   result.parameters.push_back(std::move(table));
+}
+
+void PlanWriter::writeArena(exec::ArenaOp arena) {
+  if (auto shared = arena.getShares()) {
+    arenas[arena.getSymName()] = arenas[*shared];
+  } else {
+    auto table = std::make_unique<plan::ArenaT>();
+    table->name = arena.getSymName().str();
+    table->bytes = arena.getBytes().value_or(0);
+    if (auto contents = arena.getContents())
+      for (NamedAttribute entry : *contents) {
+        auto content = std::make_unique<plan::ContentT>();
+        content->name = entry.getName().str();
+        content->bytes = cast<IntegerAttr>(entry.getValue()).getInt();
+        table->contents.push_back(std::move(content));
+      }
+    llvm::stable_sort(table->contents, [](const auto &a, const auto &b) {
+      return a->bytes > b->bytes;
+    });
+    arenas[arena.getSymName()] = result.arenas.size();
+    result.arenas.push_back(std::move(table));
+  }
+}
+
+void PlanWriter::writeUnit(exec::UnitOp unit) {
+  auto table = std::make_unique<plan::UnitT>();
+  table->name = unit.getSymName().str();
+  table->bytes = unit.getBytes();
+  if (auto layers = unit.getLayersAttr())
+    table->layers.assign(layers.asArrayRef().begin(), layers.asArrayRef().end());
+  int64_t bytes = (int64_t)unit.getBytes() / result.mesh->shards();
+  int64_t stride = table->layers.empty() ? 0 : bytes;
+  table->range = writeSlice(unit.getSymName(), unit.getArena(),
+                            (int64_t)unit.getOffset(), bytes, stride);
+  if (unit.getGradient())
+    table->gradient = writeSlice(unit.getSymName(), exec::gradientArena,
+                                 (int64_t)*unit.getGradient(), bytes, stride);
+  table->begin_function = getFunction(unit.getBeginAttr());
+  table->store_function = getFunction(unit.getStoreAttr());
+  result.units.push_back(std::move(table));
 }
 
 plan::PlanT PlanWriter::write() {
@@ -231,8 +350,16 @@ plan::PlanT PlanWriter::write() {
     entry->value = value;
     result.metadata.push_back(std::move(entry));
   }
-  result.streams = {"compute"};
   result.staging = -1;
+  fsdp::MeshOp mesh = fsdp::MeshOp::of(plan);
+  result.mesh = mesh ? std::make_unique<plan::Mesh>(mesh.getRanks(),
+                                                    mesh.getNumShards(),
+                                                    mesh.getDeterministic())
+                     : std::make_unique<plan::Mesh>(1, 1, false);
+  for (auto unit : plan.getBody().getOps<exec::UnitOp>()) {
+    uint32_t number = units.size();
+    units[unit.getSymName()] = number;
+  }
   for (auto scalar : plan.getBody().getOps<exec::ScalarOp>()) {
     auto table = std::make_unique<plan::ScalarT>();
     table->name = scalar.getSymName().str();
@@ -241,16 +368,17 @@ plan::PlanT PlanWriter::write() {
     scalars[scalar.getSymName()] = result.scalars.size();
     result.scalars.push_back(std::move(table));
   }
-  for (auto arena : plan.getBody().getOps<exec::ArenaOp>()) {
-    auto table = std::make_unique<plan::ArenaT>();
-    table->name = arena.getSymName().str();
-    table->bytes = arena.getBytes().value_or(0);
-    arenas[arena.getSymName()] = result.arenas.size();
-    result.arenas.push_back(std::move(table));
-    if (arena.getSymName() == exec::stagingArena)
-      result.staging = writeSlice({exec::stagingArena, exec::stagingArena, 0,
-                                   (int64_t)*arena.getBytes()});
-  }
+  for (auto arena : plan.getBody().getOps<exec::ArenaOp>())
+    writeArena(arena);
+  int64_t staged = 0; // the largest piece
+  for (auto param : plan.getBody().getOps<exec::ParamOp>())
+    if (param.getPieces() > 0)
+      staged = std::max<int64_t>(
+          staged, cast<RankedTensorType>(param.getType()).getNumElements() /
+                      (int64_t)param.getPieces() * 4);
+  if (staged > 0)
+    result.staging =
+        writeSlice(exec::stagingArena, exec::stagingArena, 0, staged);
   for (auto kernel : plan.getBody().getOps<kern::FuncOp>())
     writeKernel(kernel);
   for (auto function : plan.getBody().getOps<exec::FuncOp>()) {
@@ -263,8 +391,12 @@ plan::PlanT PlanWriter::write() {
   }
   for (auto port : plan.getBody().getOps<exec::PortOp>())
     writePort(port);
+  for (auto unit : plan.getBody().getOps<exec::UnitOp>())
+    writeUnit(unit);
   for (auto param : plan.getBody().getOps<exec::ParamOp>())
     writeParam(param);
+  static constexpr const char *streamNames[] = {"compute", "gather", "reduce"};
+  result.streams.assign(streamNames, streamNames + streams);
   return std::move(result);
 }
 
