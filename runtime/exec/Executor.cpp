@@ -9,10 +9,18 @@ namespace fsdpq::rt {
 
 //===--- Prepare ------------------------------------------------------------//
 
-Executor::Executor(std::shared_ptr<const LoadedPlan> source, Device &device)
-    : loaded(std::move(source)), device_(device), indices(maxLoopDepth + 1) {
+Executor::Executor(std::shared_ptr<const LoadedPlan> source, Device &device,
+                   Communicator &communicator)
+    : loaded(std::move(source)), device_(device), communicator_(communicator),
+      exceptionsBefore(std::uncaught_exceptions()), indices(maxLoopDepth + 1) {
   const plan::Plan &plan = loaded->plan();
+  if (plan.mesh()->ranks() != communicator.size())
+    throw Error(4105, ExitCode::BadInput,
+                "the plan was made for " + std::to_string(plan.mesh()->ranks()) +
+                    " ranks; the run has " + std::to_string(communicator.size()),
+                "", "make the plan for so many, or start as many as it needs");
   device.requireTarget(plan.target()->string_view());
+  device.prepare(static_cast<uint16_t>(plan.streams()->size()), plan.events());
 
   arenas.reserve(plan.arenas()->size());
   for (const plan::Arena *arena : *plan.arenas())
@@ -44,10 +52,38 @@ Executor::Executor(std::shared_ptr<const LoadedPlan> source, Device &device)
   for (const plan::Slice *slice : *plan.slices())
     slices.push_back(resolve(*slice, arenas[slice->arena()].address()));
 
-  Resolution resolution{slices, {}, scalars.data()};
+  Resolution resolution{slices, {}, scalars.data(),
+                        [this](plan::Group group, uint16_t stream) {
+                          return openChannel(group, stream);
+                        }};
   for (const auto &kernel : kernels)
     resolution.kernels.push_back(kernel.get());
   program = flatten(plan, resolution);
+}
+
+Executor::~Executor() {
+  if (std::uncaught_exceptions() > exceptionsBefore)
+    communicator_.abort("its run ended by an error");
+  try {
+    device_.synchronize();
+  } catch (...) {
+    // Whoever used the executor has seen it, or does not look any more.
+  }
+}
+
+/// The channel of a group on a stream, opened at its first use in the plan's
+/// order, which is the same on all ranks.
+Channel *Executor::openChannel(plan::Group group, uint16_t stream) {
+  auto &channel = channels[{group, stream}];
+  if (!channel) {
+    const plan::Mesh &mesh = *loaded->plan().mesh();
+    channel = communicator_.openChannel(
+        groupMembers(group, mesh.ranks(), mesh.shards(), communicator_.rank()),
+        device_, stream,
+        loaded->plan().streams()->Get(stream)->str() + " (" +
+            plan::EnumNameGroup(group) + ")");
+  }
+  return channel.get();
 }
 
 //===--- Names --------------------------------------------------------------//
@@ -244,6 +280,31 @@ void Executor::runSteps(FunctionId function, uint32_t begin, uint32_t end,
       number = op.bodyEnd - 1;
       break;
     }
+    case plan::Op::AllGather: {
+      const AllGatherOp &op = program.allGathers[step.operand];
+      op.channel->allGather(op.from.at(indices.data()),
+                            op.to.at(indices.data()), op.bytes, op.where);
+      break;
+    }
+    case plan::Op::ReduceScatter: {
+      const ReduceScatterOp &op = program.reduceScatters[step.operand];
+      op.channel->reduceScatter(op.from.at(indices.data()),
+                                op.to.at(indices.data()), op.elements, op.type,
+                                op.ranges, op.accumulate, op.where);
+      break;
+    }
+    case plan::Op::AllReduce: {
+      const AllReduceOp &op = program.allReduces[step.operand];
+      op.channel->allReduce(op.data.at(indices.data()), op.elements, op.type,
+                            op.where);
+      break;
+    }
+    case plan::Op::Record:
+      device_.record(step.operand, step.stream);
+      break;
+    case plan::Op::Wait:
+      device_.wait(step.operand, step.stream);
+      break;
     case plan::Op::NONE:
       break;
     }

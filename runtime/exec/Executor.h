@@ -8,11 +8,13 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "runtime/comm/Communicator.h"
 #include "runtime/device/DeviceBuffer.h"
 #include "runtime/exec/Program.h"
 #include "runtime/plan/PlanFile.h"
 
 #include <concepts>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -39,14 +41,22 @@ public:
 /// One rank's plan at work. Used by one thread at a time.
 /// Errors: 4101 a name the plan lacks, 4102 a scalar out of range or of the
 /// other kind, 4103 bytes that do not fit a port or slice, 4104 an index out of
-/// range, and what the device throws.
+/// range, 4105 a plan for another number of ranks, and what the device and the
+/// ranks' channels throw.
 class Executor {
 public:
-  /// `device` must outlive the executor.
-  Executor(std::shared_ptr<const LoadedPlan> plan, Device &device);
+  /// `device` and `communicator` must outlive the executor. All ranks make
+  /// theirs at the same time: channels are opened for the collectives that the
+  /// plan has.
+  Executor(std::shared_ptr<const LoadedPlan> plan, Device &device,
+           Communicator &communicator);
+  /// Waits for what is under way. When an exception ends the executor's life, the
+  /// other ranks are told, since collectives will be missing.
+  ~Executor();
 
   const LoadedPlan &plan() const { return *loaded; }
   Device &device() const { return device_; }
+  Communicator &communicator() const { return communicator_; }
 
   FunctionId function(std::string_view name) const;
   ScalarId scalar(std::string_view name) const;
@@ -93,9 +103,13 @@ private:
                 uint32_t depth);
   void runLaunch(const LaunchOp &op, uint16_t stream);
   void runGemm(const GemmOp &op, uint16_t stream);
+  Channel *openChannel(plan::Group group, uint16_t stream);
 
   std::shared_ptr<const LoadedPlan> loaded;
   Device &device_;
+  Communicator &communicator_;
+  int exceptionsBefore;
+  std::map<std::pair<plan::Group, uint16_t>, std::unique_ptr<Channel>> channels;
   std::vector<DeviceBuffer> arenas;
   std::vector<std::unique_ptr<LoadedKernel>> kernels;
   std::vector<ScalarCell> scalars;

@@ -75,10 +75,42 @@ private:
       program.loops[number].bodyEnd = size(program.steps);
       return number;
     }
+    case plan::Op::AllGather: {
+      const plan::AllGather &gather = *instruction.op_as_AllGather();
+      return add(program.allGathers,
+                 {resolution.channel(gather.group(), instruction.stream()),
+                  resolution.slices[gather.src()],
+                  resolution.slices[gather.dst()], gather.bytes(),
+                  where(instruction)});
+    }
+    case plan::Op::ReduceScatter: {
+      const plan::ReduceScatter &reduce = *instruction.op_as_ReduceScatter();
+      return add(program.reduceScatters,
+                 {resolution.channel(reduce.group(), instruction.stream()),
+                  resolution.slices[reduce.src()],
+                  resolution.slices[reduce.dst()], reduce.elements(),
+                  reduce.type(), reduce.ranges(), reduce.accumulate(),
+                  where(instruction)});
+    }
+    case plan::Op::AllReduce: {
+      const plan::AllReduce &reduce = *instruction.op_as_AllReduce();
+      return add(program.allReduces,
+                 {resolution.channel(reduce.group(), instruction.stream()),
+                  resolution.slices[reduce.data()], reduce.elements(),
+                  reduce.type(), where(instruction)});
+    }
+    case plan::Op::Record:
+      return instruction.op_as_Record()->event();
+    case plan::Op::Wait:
+      return instruction.op_as_Wait()->event();
     case plan::Op::NONE:
       break;
     }
     return 0; // checkPlan refuses other opcodes.
+  }
+
+  static const char *where(const plan::Instruction &instruction) {
+    return instruction.location() ? instruction.location()->c_str() : "";
   }
 
   uint32_t addLaunch(const plan::Launch &launch) {

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "runtime/device/Device.h"
+#include "runtime/comm/Communicator.h"
 #include "runtime/plan/Extents.h"
 
 #include <cstdint>
@@ -75,13 +75,39 @@ struct FillOp {
   uint8_t value;
 };
 
+struct AllGatherOp {
+  Channel *channel;
+  ResolvedSlice from, to;
+  int64_t bytes;
+  const char *where;
+};
+
+struct ReduceScatterOp {
+  Channel *channel;
+  ResolvedSlice from, to;
+  int64_t elements;
+  plan::CommType type;
+  uint32_t ranges;
+  bool accumulate;
+  const char *where;
+};
+
+struct AllReduceOp {
+  Channel *channel;
+  ResolvedSlice data;
+  int64_t elements;
+  plan::CommType type;
+  const char *where;
+};
+
 struct LoopOp {
   ResolvedExtent count;
   uint32_t bodyEnd; ///< the body is the steps after the loop's up to here
 };
 
 struct Program {
-  /// An instruction: entry `operand` of the array of its opcode.
+  /// An instruction: entry `operand` of the array of its opcode, or the event of
+  /// Record and Wait.
   struct Step {
     plan::Op op;
     uint16_t stream;
@@ -105,6 +131,9 @@ struct Program {
   std::vector<GemmOp> gemms;
   std::vector<CopyOp> copies;
   std::vector<FillOp> fills;
+  std::vector<AllGatherOp> allGathers;
+  std::vector<ReduceScatterOp> reduceScatters;
+  std::vector<AllReduceOp> allReduces;
   std::vector<LoopOp> loops;
 
   std::vector<LaunchArg> args;
@@ -118,6 +147,8 @@ struct Resolution {
   std::vector<ResolvedSlice> slices;
   std::vector<const LoadedKernel *> kernels;
   const ScalarCell *scalars;
+  /// The channel of collectives of a group on a stream.
+  std::function<Channel *(plan::Group, uint16_t)> channel;
 };
 
 /// Resolves slice `slice`, whose arena starts at `arena`.

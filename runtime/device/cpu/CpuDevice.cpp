@@ -4,6 +4,7 @@
 #include "runtime/support/Error.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -66,12 +67,51 @@ void scaleRows(float *c, int64_t rows, int64_t columns, int64_t pitch,
 
 } // namespace
 
-CpuDevice::CpuDevice(unsigned threads)
-    : threadCount(threads ? threads
-                          : static_cast<unsigned>(omp_get_max_threads())),
+CpuDevice::CpuDevice(const CpuDeviceOptions &options)
+    : threadCount(options.threads
+                      ? options.threads
+                      : static_cast<unsigned>(omp_get_max_threads())),
+      deterministic(options.deterministic), delays(options.delays),
       loader(std::make_unique<ObjectLoader>()) {}
 
 CpuDevice::~CpuDevice() = default;
+
+//===--- Streams ------------------------------------------------------------//
+
+void CpuDevice::prepare(uint16_t count, uint32_t events) {
+  if (count > 1 || events > 0 || delays.longest.count() > 0)
+    streams = std::make_unique<Streams>(count, events, delays);
+}
+
+template <typename Task>
+void CpuDevice::run(const Task &task, uint16_t stream) {
+  if (streams)
+    streams->run(task, stream);
+  else
+    task();
+}
+
+void CpuDevice::record(uint32_t event, uint16_t stream) {
+  streams->record(event, stream);
+}
+
+void CpuDevice::wait(uint32_t event, uint16_t stream) {
+  streams->wait(event, stream);
+}
+
+void CpuDevice::hostCall(std::function<void()> task, uint16_t stream) {
+  if (streams)
+    streams->run(std::move(task), stream);
+  else
+    task();
+}
+
+void CpuDevice::synchronize() {
+  if (streams)
+    streams->synchronize();
+}
+
+//===--- Memory -------------------------------------------------------------//
 
 void CpuDevice::requireTarget(std::string_view target) const {
   const std::string missing = missingHostFeatures(target);
@@ -100,11 +140,13 @@ void CpuDevice::free(DeviceAddress address, uint64_t bytes) {
 }
 
 void CpuDevice::upload(DeviceAddress to, const void *from, uint64_t bytes) {
+  synchronize();
   if (bytes > 0)
     std::memcpy(pointer<void>(to), from, bytes);
 }
 
 void CpuDevice::download(void *to, DeviceAddress from, uint64_t bytes) {
+  synchronize();
   if (bytes > 0)
     std::memcpy(to, pointer<void>(from), bytes);
 }
@@ -117,37 +159,37 @@ std::unique_ptr<LoadedKernel> CpuDevice::loadKernel(const KernelImage &image) {
   return loader->load(image);
 }
 
+//===--- Instructions -------------------------------------------------------//
+
 void CpuDevice::launch(const LoadedKernel &kernel, const LaunchArg *args,
                        uint32_t argCount, int64_t grid, uint16_t stream) {
   if (grid <= 0)
     return;
-  void *pointers[maxLaunchArgs];
-  for (uint32_t i = 0; i < argCount; ++i)
-    pointers[i] = args[i].kind == LaunchArg::Kind::Address
-                      ? pointer<void>(args[i].address)
-                      : const_cast<int64_t *>(&args[i].integer);
   const KernelEntry entry = static_cast<const LoadedObject &>(kernel).entry;
-  inParallel(grid, threadCount,
-             [&](int64_t begin, int64_t end) { entry(pointers, begin, end); });
+  auto start = [entry, argCount, grid,
+                threads = threadsOf(stream)](const LaunchArg *values) {
+    void *pointers[maxLaunchArgs];
+    for (uint32_t i = 0; i < argCount; ++i)
+      pointers[i] = values[i].kind == LaunchArg::Kind::Address
+                        ? pointer<void>(values[i].address)
+                        : const_cast<int64_t *>(&values[i].integer);
+    inParallel(grid, threads, [&](int64_t begin, int64_t end) {
+      entry(pointers, begin, end);
+    });
+  };
+  if (stream == 0) // done before the arguments change
+    return run([&] { start(args); }, stream);
+  std::array<LaunchArg, maxLaunchArgs> copies;
+  std::copy(args, args + argCount, copies.begin());
+  run([start, copies] { start(copies.data()); }, stream);
 }
 
-void CpuDevice::gemm(const GemmCall &call, uint16_t stream) {
-  if (call.dtype != plan::DType::F32)
-    throw Error(4004, ExitCode::RunFailure,
-                std::string("the CPU has no GEMM for element type ") +
-                    plan::EnumNameDType(call.dtype),
-                "", "compile such products to kernels");
-  if (call.m <= 0 || call.n <= 0)
-    return;
-  float *c = pointer<float>(call.c);
-  if (call.k <= 0)
-    return scaleRows(c, call.m, call.n, call.ldc, call.beta);
-
-  ThreadSetting setting(threadCount);
-  const dnnl_status_t status =
-      dnnl_sgemm(call.transA ? 'T' : 'N', call.transB ? 'T' : 'N', call.m,
-                 call.n, call.k, call.alpha, pointer<float>(call.a), call.lda,
-                 pointer<float>(call.b), call.ldb, call.beta, c, call.ldc);
+/// One product by oneDNN.
+static void callLibrary(const GemmCall &call) {
+  const dnnl_status_t status = dnnl_sgemm(
+      call.transA ? 'T' : 'N', call.transB ? 'T' : 'N', call.m, call.n, call.k,
+      call.alpha, pointer<float>(call.a), call.lda, pointer<float>(call.b),
+      call.ldb, call.beta, pointer<float>(call.c), call.ldc);
   if (status == dnnl_out_of_memory)
     throw Error(4002, ExitCode::DoesNotFit, "no memory for a GEMM's workspace");
   if (status != dnnl_success)
@@ -158,29 +200,102 @@ void CpuDevice::gemm(const GemmCall &call, uint16_t stream) {
                     std::to_string(status));
 }
 
+void CpuDevice::multiply(const GemmCall &call, unsigned threads) const {
+  if (call.k <= 0)
+    return scaleRows(pointer<float>(call.c), call.m, call.n, call.ldc,
+                     call.beta);
+  if (deterministic)
+    return multiplyInPanels(call, threads);
+  ThreadSetting setting(threads);
+  callLibrary(call);
+}
+
+/// Cuts C into panels that depend on nothing but its shape, each computed by one
+/// thread: how the library would share the work out between threads changes the
+/// order of its sums. Panels have at least 64 rows (or columns) but where C has
+/// less, for the library sums narrow products in another order.
+void CpuDevice::multiplyInPanels(const GemmCall &call, unsigned threads) const {
+  constexpr int64_t smallest = 64, mostPanels = 16;
+  const bool alongRows = call.m >= call.n;
+  const int64_t length = alongRows ? call.m : call.n;
+  const int64_t panel =
+      std::max(smallest, (length / mostPanels + smallest - 1) / smallest * smallest);
+  const int64_t panels = std::max<int64_t>(1, length / panel); // the last is longer
+  std::exception_ptr failure;
+  inParallel(panels, threads, [&](int64_t begin, int64_t end) {
+    ThreadSetting setting(1);
+    for (int64_t number = begin; number < end; ++number) {
+      const int64_t first = number * panel;
+      const int64_t size = number + 1 == panels ? length - first : panel;
+      GemmCall part = call;
+      const auto advance = [](DeviceAddress &address, int64_t elements) {
+        address += static_cast<uint64_t>(elements) * sizeof(float);
+      };
+      if (alongRows) {
+        part.m = size;
+        advance(part.a, call.transA ? first : first * call.lda);
+        advance(part.c, first * call.ldc);
+      } else {
+        part.n = size;
+        advance(part.b, call.transB ? first * call.ldb : first);
+        advance(part.c, first);
+      }
+      try {
+        callLibrary(part);
+      } catch (...) {
+#pragma omp critical
+        failure = std::current_exception();
+      }
+    }
+  });
+  if (failure)
+    std::rethrow_exception(failure);
+}
+
+void CpuDevice::gemm(const GemmCall &call, uint16_t stream) {
+  if (call.dtype != plan::DType::F32)
+    throw Error(4004, ExitCode::RunFailure,
+                std::string("the CPU has no GEMM for element type ") +
+                    plan::EnumNameDType(call.dtype),
+                "", "compile such products to kernels");
+  if (call.m <= 0 || call.n <= 0)
+    return;
+  run([this, call, threads = threadsOf(stream)] { multiply(call, threads); },
+      stream);
+}
+
 void CpuDevice::copy(DeviceAddress to, DeviceAddress from, int64_t bytes,
                      uint16_t stream) {
   if (bytes <= 0)
     return;
   // Moves rather than copies: a plan whose ranges overlap is wrong, but must
   // not be undefined.
-  inParallel(bytes, std::min<int64_t>(threadCount, bytes / bytesWorthAThread),
-             [&](int64_t begin, int64_t end) {
-               std::memmove(pointer<char>(to) + begin,
-                            pointer<char>(from) + begin,
-                            static_cast<size_t>(end - begin));
-             });
+  const int64_t threads =
+      std::min<int64_t>(threadsOf(stream), bytes / bytesWorthAThread);
+  run(
+      [=] {
+        inParallel(bytes, threads, [&](int64_t begin, int64_t end) {
+          std::memmove(pointer<char>(to) + begin, pointer<char>(from) + begin,
+                       static_cast<size_t>(end - begin));
+        });
+      },
+      stream);
 }
 
 void CpuDevice::fill(DeviceAddress to, uint8_t value, int64_t bytes,
                      uint16_t stream) {
   if (bytes <= 0)
     return;
-  inParallel(bytes, std::min<int64_t>(threadCount, bytes / bytesWorthAThread),
-             [&](int64_t begin, int64_t end) {
-               std::memset(pointer<char>(to) + begin, value,
-                           static_cast<size_t>(end - begin));
-             });
+  const int64_t threads =
+      std::min<int64_t>(threadsOf(stream), bytes / bytesWorthAThread);
+  run(
+      [=] {
+        inParallel(bytes, threads, [&](int64_t begin, int64_t end) {
+          std::memset(pointer<char>(to) + begin, value,
+                      static_cast<size_t>(end - begin));
+        });
+      },
+      stream);
 }
 
 } // namespace fsdpq::rt

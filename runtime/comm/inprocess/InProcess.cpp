@@ -1,0 +1,218 @@
+#include "runtime/comm/inprocess/InProcess.h"
+
+#include "runtime/comm/HostChannel.h"
+#include "runtime/support/Error.h"
+
+#include <condition_variable>
+#include <cstring>
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+namespace fsdpq::rt {
+namespace {
+
+/// "rank 2", "ranks 1, 3"
+std::string rankList(const std::vector<int64_t> &ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(ranks[i]);
+  return text;
+}
+
+/// What the ranks of a run share.
+struct World {
+  explicit World(int64_t size, std::chrono::milliseconds timeout)
+      : size(size), timeout(timeout) {}
+
+  /// A place where a group meets again and again. What a member brings is read
+  /// by the others between its arrival and the departure of all.
+  struct Meeting {
+    explicit Meeting(std::vector<int64_t> ranks)
+        : members(std::move(ranks)), brought(members.size()) {}
+
+    std::vector<int64_t> members;
+    std::vector<const void *> brought;
+    std::vector<int64_t> present; ///< positions of those that have come
+    uint64_t round = 0;
+  };
+
+  const int64_t size;
+  const std::chrono::milliseconds timeout;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::pair<std::string, std::vector<int64_t>>,
+           std::shared_ptr<Meeting>>
+      meetings;
+  int64_t failedRank = -1;
+  std::string failure;
+
+  std::shared_ptr<Meeting> meetingOf(const std::string &name,
+                                     const std::vector<int64_t> &members) {
+    std::lock_guard lock(mutex);
+    auto &meeting = meetings[{name, members}];
+    if (!meeting)
+      meeting = std::make_shared<Meeting>(members);
+    return meeting;
+  }
+
+  /// Waits until all members have come. `what` is what for.
+  void meet(Meeting &meeting, int64_t position, const void *brings,
+            const std::function<std::string()> &what) {
+    std::unique_lock lock(mutex);
+    if (brings) // on departure others may still look
+      meeting.brought[static_cast<size_t>(position)] = brings;
+    meeting.present.push_back(position);
+    const uint64_t round = meeting.round;
+    if (meeting.present.size() == meeting.members.size()) {
+      meeting.present.clear();
+      ++meeting.round;
+      changed.notify_all();
+      return;
+    }
+    const bool inTime = changed.wait_for(lock, timeout, [&] {
+      return meeting.round != round || failedRank >= 0;
+    });
+    if (meeting.round != round)
+      return;
+    const int64_t own = meeting.members[static_cast<size_t>(position)];
+    if (failedRank >= 0)
+      throw Error(7003, ExitCode::PeerFailure,
+                  "rank " + std::to_string(failedRank) + " failed: " + failure,
+                  "rank " + std::to_string(own) + ", " + what());
+    if (!inTime)
+      throw Error(7004, ExitCode::PeerFailure,
+                  rankList(missing(meeting)) + " did not come to " + what() +
+                      " within " + std::to_string(timeout.count() / 1000) + " s",
+                  "rank " + std::to_string(own));
+  }
+
+  static std::vector<int64_t> missing(const Meeting &meeting) {
+    std::vector<int64_t> ranks;
+    for (size_t i = 0; i < meeting.members.size(); ++i)
+      if (std::find(meeting.present.begin(), meeting.present.end(),
+                    static_cast<int64_t>(i)) == meeting.present.end())
+        ranks.push_back(meeting.members[i]);
+    return ranks;
+  }
+};
+
+class InProcessChannel final : public HostChannel {
+public:
+  InProcessChannel(std::shared_ptr<World> world,
+                   const std::vector<int64_t> &members, int64_t rank,
+                   Device &device, uint16_t stream, const std::string &name)
+      : HostChannel(members, rank, device, stream, name),
+        world(std::move(world)),
+        meeting(this->world->meetingOf(name, members)) {}
+
+private:
+  struct Offer {
+    CollectiveCall call;
+    std::span<const std::byte *const> send;
+  };
+
+  void swap(const CollectiveCall &call, const char *where,
+            std::span<const std::byte *const> send,
+            std::span<std::byte *const> receive, int64_t bytes) override {
+    const Offer mine{call, send};
+    auto what = [&] { return describe(call, where); };
+    world->meet(*meeting, position(), &mine, what);
+    for (int64_t i = 0; i < size(); ++i) {
+      if (i == position())
+        continue;
+      const auto &other =
+          *static_cast<const Offer *>(meeting->brought[static_cast<size_t>(i)]);
+      if (!(other.call == call)) {
+        const std::string difference =
+            "rank " + std::to_string(ranks()[static_cast<size_t>(i)]) +
+            " calls " + other.call.text() + " where rank " +
+            std::to_string(ranks()[static_cast<size_t>(position())]) +
+            " calls " + describe(call, where);
+        leave(difference);
+        throw Error(7005, ExitCode::PeerFailure, difference, "",
+                    "all ranks must run the same plan");
+      }
+      std::memcpy(receive[static_cast<size_t>(i)],
+                  other.send[static_cast<size_t>(position())],
+                  static_cast<size_t>(bytes));
+    }
+    // Nobody may change what others still read.
+    world->meet(*meeting, position(), nullptr, what);
+  }
+
+  void leave(const std::string &cause) {
+    std::lock_guard lock(world->mutex);
+    if (world->failedRank < 0) {
+      world->failedRank = ranks()[static_cast<size_t>(position())];
+      world->failure = cause;
+    }
+    world->changed.notify_all();
+  }
+
+  std::shared_ptr<World> world;
+  std::shared_ptr<World::Meeting> meeting;
+};
+
+class InProcessRank final : public Communicator {
+public:
+  InProcessRank(std::shared_ptr<World> world, int64_t rank)
+      : world(std::move(world)), rank_(rank) {
+    for (int64_t i = 0; i < this->world->size; ++i)
+      everybody.push_back(i);
+    meeting = this->world->meetingOf("exchange", everybody);
+  }
+
+  int64_t rank() const override { return rank_; }
+  int64_t size() const override { return world->size; }
+
+  std::unique_ptr<Channel> openChannel(const std::vector<int64_t> &members,
+                                       Device &device, uint16_t stream,
+                                       const std::string &name) override {
+    // Channels of one name may be opened again, by the next executor.
+    const int64_t number = opened[{name, members}]++;
+    return std::make_unique<InProcessChannel>(
+        world, members, rank_, device, stream,
+        number == 0 ? name : name + " " + std::to_string(number + 1));
+  }
+
+  std::vector<std::string> exchange(std::string_view mine,
+                                    std::string_view what) override {
+    auto text = [&] { return "the exchange of " + std::string(what); };
+    world->meet(*meeting, rank_, &mine, text);
+    std::vector<std::string> all;
+    for (const void *brought : meeting->brought)
+      all.emplace_back(*static_cast<const std::string_view *>(brought));
+    world->meet(*meeting, rank_, nullptr, text);
+    return all;
+  }
+
+  void abort(const std::string &cause) noexcept override {
+    std::lock_guard lock(world->mutex);
+    if (world->failedRank >= 0)
+      return;
+    world->failedRank = rank_;
+    world->failure = cause;
+    world->changed.notify_all();
+  }
+
+private:
+  std::shared_ptr<World> world;
+  int64_t rank_;
+  std::vector<int64_t> everybody;
+  std::shared_ptr<World::Meeting> meeting;
+  std::map<std::pair<std::string, std::vector<int64_t>>, int64_t> opened;
+};
+
+} // namespace
+
+std::vector<std::unique_ptr<Communicator>>
+makeInProcessRanks(int64_t size, std::chrono::milliseconds timeout) {
+  auto world = std::make_shared<World>(size, timeout);
+  std::vector<std::unique_ptr<Communicator>> ranks;
+  for (int64_t rank = 0; rank < size; ++rank)
+    ranks.push_back(std::make_unique<InProcessRank>(world, rank));
+  return ranks;
+}
+
+} // namespace fsdpq::rt

@@ -1,0 +1,74 @@
+//===- Streams.h - Streams and events of the CPU ----------------*- C++ -*-===//
+//
+// Stream 0 is the thread that calls; each other one has a thread and a queue.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace fsdpq::rt {
+
+/// Pauses at random before each task of a stream, to show that nothing depends
+/// on how fast streams are. None by default.
+struct StreamDelays {
+  uint64_t seed = 0;
+  std::chrono::microseconds longest{0};
+};
+
+/// The streams of one device. All calls come from one thread.
+class Streams {
+public:
+  Streams(uint16_t streams, uint32_t events, const StreamDelays &delays);
+  /// Drops what has not started and waits for what has.
+  ~Streams();
+  Streams(const Streams &) = delete;
+  Streams &operator=(const Streams &) = delete;
+
+  /// Calls `task` on the stream, on stream 0 at once. What it throws is thrown
+  /// again by every later call of this class; no task starts after it.
+  void run(std::function<void()> task, uint16_t stream);
+  void record(uint32_t event, uint16_t stream);
+  void wait(uint32_t event, uint16_t stream);
+  /// Returns when all streams are empty.
+  void synchronize();
+
+  /// Throws what a task threw.
+  void check();
+
+private:
+  /// How often an event was recorded: by the caller, and as streams have come.
+  struct Event {
+    uint64_t given = 0, reached = 0;
+  };
+  struct Worker {
+    std::deque<std::function<void()>> queue;
+    bool busy = false;
+    std::thread thread;
+  };
+
+  void work(Worker &worker, uint64_t seed);
+  void fail(std::exception_ptr failure);
+  void pause(std::mt19937_64 &random);
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<Event> events;
+  std::vector<std::unique_ptr<Worker>> workers; ///< of streams 1, 2, ...
+  std::exception_ptr failure;
+  bool stopping = false;
+  StreamDelays delays;
+  std::mt19937_64 ownRandom;
+};
+
+} // namespace fsdpq::rt
