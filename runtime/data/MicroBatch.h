@@ -49,4 +49,8 @@ MicroBatch packRows(std::span<const Row> rows, int64_t contextLength);
 MicroBatch packRows(const std::vector<Row> &rows,
                     std::span<const int64_t> chosen, int64_t contextLength);
 
+/// MicroBatch::labelled of packRows with the same arguments, without packing.
+int64_t countLabelled(const std::vector<Row> &rows,
+                      std::span<const int64_t> chosen, int64_t contextLength);
+
 } // namespace fsdpq::rt

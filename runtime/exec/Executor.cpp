@@ -1,5 +1,7 @@
 #include "runtime/exec/Executor.h"
+#include "runtime/exec/InstructionLabels.h"
 #include "runtime/plan/Elements.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/PlanCheck.h"
 #include "runtime/support/Error.h"
 
@@ -12,7 +14,7 @@ namespace fsdpq::rt {
 Executor::Executor(std::shared_ptr<const LoadedPlan> source, Device &device,
                    Communicator &communicator)
     : loaded(std::move(source)), device_(device), communicator_(communicator),
-      exceptionsBefore(std::uncaught_exceptions()), indices(maxLoopDepth + 1) {
+      indices(maxLoopDepth + 1) {
   const plan::Plan &plan = loaded->plan();
   if (plan.mesh()->ranks() != communicator.size())
     throw Error(4105, ExitCode::BadInput,
@@ -62,8 +64,6 @@ Executor::Executor(std::shared_ptr<const LoadedPlan> source, Device &device,
 }
 
 Executor::~Executor() {
-  if (std::uncaught_exceptions() > exceptionsBefore)
-    communicator_.abort("its run ended by an error");
   try {
     device_.synchronize();
   } catch (...) {
@@ -81,7 +81,7 @@ Channel *Executor::openChannel(plan::Group group, uint16_t stream) {
         groupMembers(group, mesh.ranks(), mesh.shards(), communicator_.rank()),
         device_, stream,
         loaded->plan().streams()->Get(stream)->str() + " (" +
-            plan::EnumNameGroup(group) + ")");
+            groupName(group) + ")");
   }
   return channel.get();
 }

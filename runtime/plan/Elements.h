@@ -22,6 +22,19 @@ inline int64_t elementBytes(plan::DType type) {
   return 0;
 }
 
+/// Bytes of one element of a collective; 0 for a value the schema lacks.
+inline int64_t elementBytes(plan::CommType type) {
+  switch (type) {
+  case plan::CommType::U8:
+    return 1;
+  case plan::CommType::F32:
+    return 4;
+  case plan::CommType::F64:
+    return 8;
+  }
+  return 0;
+}
+
 /// Bytes of one element of a port or of a parameter's component.
 inline std::optional<int64_t> elementBytes(std::string_view type) {
   if (type == "f32" || type == "i32")

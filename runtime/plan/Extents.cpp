@@ -58,4 +58,9 @@ int64_t scalarMax(const plan::Plan &plan, const plan::Extent &extent) {
   return extent.scalar() < 0 ? 0 : plan.scalars()->Get(extent.scalar())->max();
 }
 
+bool isIndexed(const plan::Slice &slice) {
+  return slice.stride() != 0 || (slice.table() && slice.table()->size() > 0) ||
+         (slice.ordinals() && slice.ordinals()->size() > 1);
+}
+
 } // namespace fsdpq::rt

@@ -1,4 +1,4 @@
-//===- Extents.h - What an extent is, and what it can become ----*- C++ -*-===//
+//===- Extents.h - What extents and addresses can become --------*- C++ -*-===//
 //
 // The one place that knows the formula of plan.fbs:
 //   min(cap, floor(mul * S / div) + index_mul * I + add)
@@ -46,5 +46,15 @@ std::optional<ExtentRange> rangeOf(const plan::Extent &extent,
 /// The upper bound of the scalar that `extent` reads (0 if it reads none).
 /// The scalar's number must be valid.
 int64_t scalarMax(const plan::Plan &plan, const plan::Extent &extent);
+
+/// Whether the address or the ordinal of a slice depends on its index.
+bool isIndexed(const plan::Slice &slice);
+
+/// The address of `slice` in its arena at `index` of its level.
+inline uint64_t offsetAt(const plan::Slice &slice, int64_t index) {
+  if (slice.table() && slice.table()->size() > 0)
+    return slice.offset() + slice.table()->Get(static_cast<uint32_t>(index));
+  return slice.offset() + static_cast<uint64_t>(slice.stride() * index);
+}
 
 } // namespace fsdpq::rt

@@ -1,6 +1,7 @@
 #include "runtime/plan/MemoryTable.h"
+#include "runtime/plan/Elements.h"
+#include "runtime/plan/Mesh.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <map>
 
@@ -8,51 +9,40 @@ namespace fsdpq::rt {
 
 namespace {
 
-/// Bytes [begin, end) of an arena that belong to part `part`.
-struct Range {
-  uint64_t begin, end;
-  uint32_t part;
-};
-
 /// The parts of one arena while they are collected.
 struct Collection {
   std::map<std::string, uint32_t> numbers;
   std::vector<MemoryTable::Part> parts;
-  std::vector<Range> ranges;
+  uint64_t unitBytes = 0;
 
-  void add(const std::string &name, uint64_t begin, uint64_t bytes) {
+  void add(const std::string &name, uint64_t bytes) {
     auto [entry, isNew] =
         numbers.try_emplace(name, static_cast<uint32_t>(parts.size()));
     if (isNew)
       parts.push_back({name, 0});
-    ranges.push_back({begin, begin + bytes, entry->second});
+    parts[entry->second].bytes += bytes;
   }
 
-  /// Counts each byte once, for the range that starts first.
-  std::vector<MemoryTable::Part> sum(uint64_t arenaBytes) {
-    if (parts.empty())
-      return {};
-    std::stable_sort(
-        ranges.begin(), ranges.end(),
-        [](const Range &a, const Range &b) { return a.begin < b.begin; });
-    uint64_t covered = 0, end = 0;
-    for (const Range &range : ranges) {
-      const uint64_t begin = std::max(range.begin, end);
-      if (begin >= range.end)
-        continue;
-      parts[range.part].bytes += range.end - begin;
-      covered += range.end - begin;
-      end = range.end;
-    }
-    parts.push_back({"other", arenaBytes - covered});
+  /// Makes what all ranks hold the share of one of them.
+  std::vector<MemoryTable::Part> share(uint64_t shards, uint64_t arenaBytes) {
+    uint64_t shared = 0;
+    for (MemoryTable::Part &part : parts)
+      shared += part.bytes /= shards;
+    parts.push_back({"padding", unitBytes - shared});
+    parts.push_back({"other", arenaBytes - unitBytes});
     return std::move(parts);
   }
 };
 
-uint64_t shiftAt(const plan::Slice &slice, uint32_t index) {
-  if (slice.table() && slice.table()->size() > 0)
-    return slice.table()->Get(index);
-  return static_cast<uint64_t>(slice.stride()) * index;
+std::vector<MemoryTable::Part> contentsOf(const plan::Arena &arena) {
+  std::vector<MemoryTable::Part> parts;
+  uint64_t rest = arena.bytes();
+  for (const plan::Content *content : *arena.contents()) {
+    parts.push_back({content->name()->str(), content->bytes()});
+    rest -= content->bytes();
+  }
+  parts.push_back({"other", rest});
+  return parts;
 }
 
 std::string partName(const plan::Component &component) {
@@ -74,23 +64,32 @@ std::string grouped(uint64_t number) {
 
 MemoryTable buildMemoryTable(const plan::Plan &plan) {
   std::vector<Collection> collections(plan.arenas()->size());
+  auto collectionOf = [&](const plan::Unit &unit) -> Collection & {
+    return collections[plan.slices()->Get(unit.range())->arena()];
+  };
+  for (const plan::Unit *unit : *plan.units())
+    collectionOf(*unit).unitBytes +=
+        unit->bytes() / plan.mesh()->shards() * ordinalCount(*unit);
   for (const plan::Parameter *parameter : *plan.parameters()) {
-    const uint32_t ordinals =
-        parameter->layers() ? std::max(parameter->layers()->size(), 1u) : 1;
+    const plan::Unit &unit = *plan.units()->Get(parameter->unit());
     for (const plan::Component *component : *parameter->components()) {
-      const plan::Slice &slice = *plan.slices()->Get(component->slice());
-      for (uint32_t ordinal = 0; ordinal < ordinals; ++ordinal)
-        collections[slice.arena()].add(partName(*component),
-                                       slice.offset() + shiftAt(slice, ordinal),
-                                       slice.bytes());
+      const int64_t size = *elementBytes(component->dtype()->string_view());
+      collectionOf(unit).add(partName(*component),
+                             component->elements() *
+                                 static_cast<uint64_t>(size) *
+                                 ordinalCount(unit));
     }
   }
 
   MemoryTable table;
   for (uint32_t i = 0; i < plan.arenas()->size(); ++i) {
     const plan::Arena &arena = *plan.arenas()->Get(i);
-    table.arenas.push_back({arena.name()->str(), arena.bytes(),
-                            collections[i].sum(arena.bytes())});
+    table.arenas.push_back({arena.name()->str(), arena.bytes(), {}});
+    if (arena.contents() && arena.contents()->size() > 0)
+      table.arenas.back().parts = contentsOf(arena);
+    else if (collections[i].unitBytes > 0)
+      table.arenas.back().parts =
+          collections[i].share(plan.mesh()->shards(), arena.bytes());
     table.total += arena.bytes();
   }
   return table;

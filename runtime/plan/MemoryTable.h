@@ -9,17 +9,20 @@
 
 namespace fsdpq::rt {
 
-/// The memory of one rank, summed from the plan's arenas and slices.
+/// The memory of one rank, summed from the plan's arenas, units and parameters.
 struct MemoryTable {
-  /// A kind of parameter component ("codes", "absmax_u8", "data f32") in an
-  /// arena: the bytes that such components of all parameters and layers cover.
-  /// Bytes that two parameters share (tied embeddings) count once. The last
-  /// part, "other", is what no component covers: padding and the like.
   struct Part {
     std::string name;
     uint64_t bytes;
   };
-  /// `parts` is empty where no parameter lives; else it sums to `bytes`.
+  /// `parts` sums to `bytes`, or is empty where the plan does not tell:
+  /// - An arena that says what is in it at its peak: that, then "other".
+  /// - One that holds ranges of units: the kinds of their parameters'
+  /// components
+  ///   ("codes", "absmax_u8", "data f32"), each by its share (an even share of
+  ///   what all ranks hold: a component may lie in one rank's range alone),
+  ///   then "padding", the rest of the units, and "other", the rest of the
+  ///   arena.
   struct Arena {
     std::string name;
     uint64_t bytes;

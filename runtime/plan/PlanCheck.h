@@ -21,10 +21,12 @@ inline constexpr unsigned maxLaunchArgs = 128;
 /// compiler's promise: a plan holds native code and is trusted like a program.)
 /// `bodyBytes` is the size of the FlatBuffer. Throws Error 30xx (BadInput)
 /// naming the offending thing; `where` names the file.
-///   3010 names            3015 extents          3019 functions and loops
-///   3011 numbers, enums   3016 launches         3020 parameters
-///   3012 slices           3017 GEMMs            3021 ports
-///   3013 levels           3018 copies and fills 3022 storage of tables
+///   3010 names              3016 launches              3021 ports
+///   3011 numbers, enums     3017 GEMMs                 3022 storage of tables
+///   3012 arenas and slices  3018 copies and fills      3023 mesh and units
+///   3013 levels             3019 functions and loops   3024 collectives
+///   3015 extents            3020 parameters, loaders   3025 order on all ranks
+/// Whether instructions of several streams are ordered: see ScheduleCheck.h.
 void checkPlan(const plan::Plan &plan, size_t bodyBytes,
                const std::string &where);
 

@@ -17,7 +17,9 @@
 namespace fsdpq::rt {
 
 /// Raised with every incompatible change of plan.fbs.
-inline constexpr uint32_t planVersion = 1;
+inline constexpr uint32_t planVersion = 2;
+/// The header of a plan file, before the FlatBuffer.
+inline constexpr size_t planHeaderBytes = 24;
 
 /// The file form of `plan`: header, checksum, FlatBuffer. Equal plans have
 /// equal bytes.
@@ -28,7 +30,7 @@ std::vector<uint8_t> encodePlan(const plan::PlanT &plan);
 class LoadedPlan {
 public:
   /// `where` names the source in messages. Throws Error (BadInput): 3001 not a
-  /// plan, 3002 other version, 3003 checksum, 3004 broken structure, 3010-3022
+  /// plan, 3002 other version, 3003 checksum, 3004 broken structure, 3010-3025
   /// see PlanCheck.h.
   static std::shared_ptr<const LoadedPlan> fromBytes(std::vector<uint8_t> bytes,
                                                      const std::string &where);

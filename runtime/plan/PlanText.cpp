@@ -1,5 +1,6 @@
 #include "runtime/plan/PlanText.h"
 #include "runtime/plan/Extents.h"
+#include "runtime/plan/Mesh.h"
 
 #include <charconv>
 #include <string_view>
@@ -41,9 +42,10 @@ std::vector<std::string> labels(const Tables &tables) {
   return result;
 }
 
-/// An offset table: in full when short or irregular; "[a, b, .. z] (n entries)"
+/// An index table: in full when short or irregular; "[a, b, .. z] (n entries)"
 /// when evenly spaced; "[a, b] repeated (n entries)" when of a short period.
-std::string tableText(const flatbuffers::Vector<uint64_t> &table) {
+template <typename Number>
+std::string tableText(const flatbuffers::Vector<Number> &table) {
   const uint32_t size = table.size();
   auto list = [&](uint32_t count) {
     std::string text;
@@ -87,6 +89,10 @@ public:
       for (const plan::KeyValue *entry : *plan.metadata())
         out += "metadata " + entry->key()->str() + " = " +
                escaped(entry->value()) + "\n";
+    const plan::Mesh &mesh = *plan.mesh();
+    out += "mesh " + std::to_string(mesh.ranks()) + " ranks, " +
+           std::to_string(mesh.shards()) + " shards" +
+           (mesh.deterministic() ? ", deterministic\n" : "\n");
     for (const plan::Scalar *scalar : *plan.scalars())
       out += "scalar " + scalar->name()->str() + " : " +
              (scalar->kind() == plan::ScalarKind::I64
@@ -95,9 +101,10 @@ public:
              "\n";
     for (const flatbuffers::String *stream : *plan.streams())
       out += "stream " + stream->str() + "\n";
+    if (plan.events() > 0)
+      out += "events " + std::to_string(plan.events()) + "\n";
     for (const plan::Arena *arena : *plan.arenas())
-      out += "arena " + arena->name()->str() + " : " +
-             std::to_string(arena->bytes()) + " bytes\n";
+      printArena(*arena);
     for (uint32_t i = 0; i < plan.slices()->size(); ++i)
       printSlice(i);
     for (uint32_t i = 0; i < plan.kernels()->size(); ++i)
@@ -106,6 +113,8 @@ public:
     printPorts(*plan.outputs(), "output ");
     if (plan.staging() >= 0)
       out += "staging " + slices[plan.staging()] + "\n";
+    for (const plan::Unit *unit : *plan.units())
+      printUnit(*unit);
     for (const plan::Parameter *parameter : *plan.parameters())
       printParameter(*parameter);
     for (const plan::Function *function : *plan.functions())
@@ -114,6 +123,15 @@ public:
   }
 
 private:
+  void printArena(const plan::Arena &arena) {
+    out += "arena " + arena.name()->str() + " : " +
+           std::to_string(arena.bytes()) + " bytes\n";
+    if (arena.contents())
+      for (const plan::Content *content : *arena.contents())
+        out += "  content " + content->name()->str() + " : " +
+               std::to_string(content->bytes()) + " bytes\n";
+  }
+
   void printSlice(uint32_t number) {
     const plan::Slice &slice = *plan.slices()->Get(number);
     out += "slice " + slices[number] + " : " +
@@ -125,6 +143,11 @@ private:
       out += ", at " + tableText(*slice.table()) + "[" + index + "]";
     else if (slice.stride() != 0)
       out += ", at " + index + " * " + std::to_string(slice.stride());
+    if (slice.unit() >= 0)
+      out += ", holds " + plan.units()->Get(slice.unit())->name()->str() + " " +
+             (slice.ordinals()->size() == 1
+                  ? std::to_string(slice.ordinals()->Get(0))
+                  : tableText(*slice.ordinals()) + "[" + index + "]");
     out += "\n";
   }
 
@@ -133,8 +156,8 @@ private:
     out += "kernel " + kernels[number] + " : " +
            plan::EnumNameKernelForm(kernel.form()) + " symbol " +
            kernel.symbol()->str() + ", " +
-           std::to_string(kernel.code() ? kernel.code()->size() : 0) + " bytes, hash " +
-           escaped(kernel.hash()) + "\n";
+           std::to_string(kernel.code() ? kernel.code()->size() : 0) +
+           " bytes, hash " + escaped(kernel.hash()) + "\n";
   }
 
   template <typename Ports>
@@ -145,33 +168,47 @@ private:
              slices[port->slice()] + "\n";
   }
 
+  std::string function(int64_t number) const {
+    return plan.functions()->Get(static_cast<uint32_t>(number))->name()->str();
+  }
+
+  void printUnit(const plan::Unit &unit) {
+    out += "unit " + unit.name()->str() + " : " + std::to_string(unit.bytes()) +
+           " bytes in " + slices[unit.range()];
+    if (unit.layers() && unit.layers()->size() > 0) {
+      out += " layers(";
+      for (uint32_t i = 0; i < unit.layers()->size(); ++i)
+        out += (i ? ", " : "") + std::to_string(unit.layers()->Get(i));
+      out += ")";
+    }
+    if (unit.gradient() >= 0)
+      out += " gradient " + slices[unit.gradient()];
+    if (unit.begin_function() >= 0)
+      out += " begin " + function(unit.begin_function()) + " store " +
+             function(unit.store_function());
+    out += "\n";
+  }
+
   void printParameter(const plan::Parameter &parameter) {
     out += "parameter " + parameter.name()->str() + " : <";
     for (int64_t dimension : *parameter.shape())
       out += std::to_string(dimension) + "x";
-    out += escaped(parameter.scheme()) + ">";
-    if (parameter.layers() && parameter.layers()->size() > 0) {
-      out += " layers(";
-      for (uint32_t i = 0; i < parameter.layers()->size(); ++i)
-        out += (i ? ", " : "") + std::to_string(parameter.layers()->Get(i));
-      out += ")";
-    }
+    out += escaped(parameter.scheme()) + "> in " +
+           plan.units()->Get(parameter.unit())->name()->str();
     if (parameter.trainable())
       out += " trainable";
-    switch (parameter.init()) {
-    case plan::Init::Checkpoint:
-      out += " load " +
-             plan.functions()->Get(parameter.load_function())->name()->str();
-      break;
-    case plan::Init::Zeros:
+    if (parameter.init() == plan::Init::Zeros)
       out += " zeros";
-      break;
-    case plan::Init::KaimingUniform:
+    if (parameter.init() == plan::Init::KaimingUniform)
       out += " kaiming_uniform(" + std::to_string(parameter.fan_in()) + ")";
-      break;
+    if (const plan::Loader *loader = parameter.loader()) {
+      out += " load " + std::to_string(loader->pieces()) + " pieces " +
+             function(loader->piece_function());
+      if (loader->mean_function() >= 0)
+        out += " mean " + function(loader->mean_function()) + " scales " +
+               function(loader->scales_function()) + " offset " +
+               function(loader->offset_function());
     }
-    if (parameter.gradient() >= 0)
-      out += " gradient " + slices[parameter.gradient()];
     if (parameter.hf())
       out += " hf \"" + escaped(parameter.hf()) + "\"";
     if (parameter.gguf())
@@ -182,8 +219,8 @@ private:
     for (const plan::Component *component : *parameter.components())
       out += "  component " + component->name()->str() + " : " +
              escaped(component->dtype()) + "[" +
-             std::to_string(component->elements()) + "] in " +
-             slices[component->slice()] + "\n";
+             std::to_string(component->elements()) + "] at " +
+             std::to_string(component->offset()) + "\n";
   }
 
   //===--- Functions --------------------------------------------------------//
@@ -240,7 +277,9 @@ private:
              extentText(*launch->grid(), counts) + ") args(";
       for (uint32_t i = 0; i < launch->args()->size(); ++i)
         out += (i ? ", " : "") + argText(*launch->args()->Get(i), counts);
-      out += ")";
+      out += ") writes_from " + std::to_string(launch->writes_from());
+      if (launch->flops() > 0)
+        out += " flops(" + digits(launch->flops()) + ")";
     } else if (const plan::Gemm *gemm = instruction.op_as_Gemm()) {
       printGemm(*gemm, counts);
     } else if (const plan::Copy *copy = instruction.op_as_Copy()) {
@@ -250,7 +289,32 @@ private:
       out += "fill " + sliceUse(fill->dst()) + " = " +
              std::to_string(fill->value()) + ", " +
              extentText(*fill->bytes(), counts) + " bytes";
+    } else if (const plan::AllGather *gather = instruction.op_as_AllGather()) {
+      out += "all_gather " + std::string(groupName(gather->group())) + " " +
+             sliceUse(gather->src()) + " -> " + sliceUse(gather->dst()) + ", " +
+             std::to_string(gather->bytes()) + " bytes";
+    } else if (const plan::ReduceScatter *scatter =
+                   instruction.op_as_ReduceScatter()) {
+      out += "reduce_scatter " + std::string(groupName(scatter->group())) +
+             " " + commType(scatter->type()) + " " + sliceUse(scatter->src()) +
+             " -> " + sliceUse(scatter->dst()) + ", " +
+             std::to_string(scatter->ranges()) + " ranges of " +
+             std::to_string(scatter->elements()) +
+             (scatter->accumulate() ? ", accumulate" : "");
+    } else if (const plan::AllReduce *reduce = instruction.op_as_AllReduce()) {
+      out += "all_reduce " + std::string(groupName(reduce->group())) + " " +
+             commType(reduce->type()) + " " + sliceUse(reduce->data()) + ", " +
+             std::to_string(reduce->elements()) + " elements";
+    } else if (const plan::Record *record = instruction.op_as_Record()) {
+      out += "record e" + std::to_string(record->event());
+    } else if (const plan::Wait *wait = instruction.op_as_Wait()) {
+      out += "wait e" + std::to_string(wait->event());
     }
+  }
+
+  static std::string commType(plan::CommType type) {
+    static constexpr const char *names[] = {"u8", "f32", "f64"};
+    return names[static_cast<int>(type)];
   }
 
   void printGemm(const plan::Gemm &gemm, const IndexCounts &counts) {
@@ -285,10 +349,8 @@ private:
 
   std::string sliceUse(uint32_t number) const {
     const plan::Slice &slice = *plan.slices()->Get(number);
-    const bool indexed =
-        slice.stride() != 0 || (slice.table() && slice.table()->size() > 0);
     return slices[number] +
-           (indexed ? "[i" + std::to_string(slice.level()) + "]" : "");
+           (isIndexed(slice) ? "[i" + std::to_string(slice.level()) + "]" : "");
   }
 
   //===--- Extents ----------------------------------------------------------//

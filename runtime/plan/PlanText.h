@@ -13,10 +13,14 @@ namespace fsdpq::rt {
 ///   arena step : 4096 bytes
 ///   slice x : step + 512, 1024 bytes, at i1 * 2048
 ///   slice w : base + 0, 64 bytes, at [0, 64, .. 1472] (24 entries)[i0]
+///   slice n : step + 0, 64 bytes, at [64, 0][i1], holds layers [1, 2][i1]
+///   unit layers : 256 bytes in w layers(0, 1, 2) begin zero store sum
 ///   function micro_step(i0 < 4) {
 ///     loop i1 < 24 {  // 0
-///       launch rms_norm grid(tokens*9/32) args(x[i1], min(512, tokens), %lr)
+///       launch rms_norm grid(tokens*9/32) args(w[i1], x[i1], %a) writes_from 1
 ///       gemm f32 y(pitch 64) = 1 * x(pitch 32) * w'(pitch 32) + 0 * c, m(..)
+///       all_gather shard w[i1] -> n[i1], 64 bytes on gather
+///       record e0 on gather
 ///       ...
 ///
 /// Extents print as their formula; the cap only where it can bind. i0 is the

@@ -3,11 +3,13 @@
 #include "runtime/io/Safetensors.h"
 #include "runtime/support/AtomicFile.h"
 #include "runtime/support/Error.h"
+#include "runtime/train/FirstRank.h"
 #include "runtime/train/Parameters.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <unordered_set>
 
 namespace fsdpq::rt {
@@ -33,8 +35,9 @@ void forEachAdapterTensor(
                   "the plan gives adapter parameter '" +
                       parameter->name()->str() + "' no PEFT name",
                   "", "compile the plan again");
-    for (int64_t i = 0; i < instanceCount(*parameter); ++i)
-      action(*parameter, i, instanceName(*parameter->hf(), *parameter, i));
+    for (int64_t i = 0; i < instanceCount(plan, *parameter); ++i)
+      action(*parameter, i,
+             instanceName(*parameter->hf(), plan, *parameter, i));
   }
 }
 
@@ -92,9 +95,10 @@ void loadAdapter(Executor &executor, const std::string &folder) {
                                   int64_t ordinal, const std::string &name) {
         const TensorInfo &tensor =
             findAdapterTensor(*source, name, shapeOf(parameter));
-        values.resize(static_cast<size_t>(elementCount(parameter)));
-        source->readF32(tensor, 0, elementCount(parameter), values.data());
-        writeParameter(executor, parameter, ordinal, values.data());
+        const ElementRange held = heldElements(executor, parameter);
+        values.resize(static_cast<size_t>(held.size()));
+        source->readF32(tensor, held.begin, held.end, values.data());
+        writeHeldElements(executor, parameter, ordinal, values);
         used.insert(tensor.name);
       });
   for (const std::string &name : source->names())
@@ -109,26 +113,33 @@ void saveAdapter(const Executor &executor, AdapterConfig config,
                  const std::string &folder) {
   const plan::Plan &plan = executor.plan().plan();
   std::vector<SafetensorsWriter::Spec> specs;
-  forEachAdapterTensor(plan, [&](const plan::Parameter &parameter, int64_t,
-                                 std::string name) {
+  std::vector<Instance> instances;
+  forEachAdapterTensor(plan, [&](const plan::Parameter &parameter,
+                                 int64_t ordinal, std::string name) {
     if (name.ends_with(factorA))
       config.rank = parameter.shape()->Get(0);
     specs.push_back({std::move(name), DType::F32, shapeOf(parameter)});
+    instances.push_back({&parameter, ordinal});
   });
   config.targets = adaptedModules(plan);
 
-  AtomicFile configFile((fs::path(folder) / adapterConfigFile).string());
-  configFile.write(adapterConfigText(config));
-  SafetensorsWriter weights((fs::path(folder) / adapterWeightsFile).string(),
-                            std::move(specs));
-  forEachAdapterTensor(plan, [&](const plan::Parameter &parameter,
-                                 int64_t ordinal, const std::string &) {
-    const std::vector<float> values =
-        readParameter(executor, parameter, ordinal);
-    weights.appendF32(values.data(), static_cast<int64_t>(values.size()));
+  FirstRank first(executor.communicator());
+  std::optional<AtomicFile> configFile;
+  std::optional<SafetensorsWriter> weights;
+  first.run([&] {
+    configFile.emplace((fs::path(folder) / adapterConfigFile).string());
+    configFile->write(adapterConfigText(config));
+    weights.emplace((fs::path(folder) / adapterWeightsFile).string(),
+                    std::move(specs));
   });
-  weights.commit();
-  configFile.commit();
+  readParameters(executor, instances, [&](std::span<const float> values) {
+    first.run([&] { weights->append(values.data(), values.size_bytes()); });
+  });
+  first.run([&] {
+    weights->commit();
+    configFile->commit();
+  });
+  first.finish();
 }
 
 } // namespace fsdpq::rt

@@ -26,12 +26,15 @@ namespace fsdpq::rt {
 std::vector<std::string> adaptedModules(const plan::Plan &plan);
 
 /// Reads the adapter in `folder` into the plan's adapter parameters: all of
-/// them, and every tensor of the file must find its place.
+/// them, and every tensor of the file must find its place. All ranks read the
+/// file, each what it holds.
 void loadAdapter(Executor &executor, const std::string &folder);
 
 /// Saves the plan's adapters in `folder`, which exists. Rank and targets come
 /// from the plan, the rest from `config`. Both files are written in full before
 /// the first takes its name: a failure leaves the adapter that stood there.
+/// All ranks call this; rank 0 writes, and its failure reaches all (see
+/// FirstRank.h).
 void saveAdapter(const Executor &executor, AdapterConfig config,
                  const std::string &folder);
 

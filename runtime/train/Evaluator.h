@@ -17,7 +17,11 @@ namespace fsdpq::rt {
 /// plan's eval_step; the last micro-batch may be smaller. `progress`, if given,
 /// is told the rows done.
 ///
-/// Errors: 5022 (BadInput) no token is labelled; 5020 (NonFiniteLoss).
+/// All ranks call this with the same rows; micro-batches are dealt round robin,
+/// and every rank gets the same result, which does not depend on their number.
+///
+/// Errors, thrown on all ranks: 5022 (BadInput) no token is labelled; 5020
+/// (NonFiniteLoss).
 EvaluationRecord
 evaluate(Executor &executor, const std::vector<Row> &rows, int64_t batchSize,
          int64_t contextLength,

@@ -4,9 +4,11 @@
 #include "runtime/support/AtomicFile.h"
 #include "runtime/support/Error.h"
 #include "runtime/support/MappedFile.h"
+#include "runtime/train/FirstRank.h"
 #include "runtime/train/Parameters.h"
 
 #include <filesystem>
+#include <optional>
 
 namespace fsdpq::rt {
 
@@ -30,38 +32,45 @@ static void copyCompanions(const fs::path &from, const fs::path &to) {
   }
 }
 
-static void saveWeights(const Executor &executor, const fs::path &path) {
-  const auto &parameters = *executor.plan().plan().parameters();
+static void saveWeights(const Executor &executor, FirstRank &first,
+                        const fs::path &path) {
+  const plan::Plan &plan = executor.plan().plan();
   std::vector<SafetensorsWriter::Spec> specs;
-  for (const plan::Parameter *parameter : parameters) {
+  std::vector<Instance> instances;
+  for (const plan::Parameter *parameter : *plan.parameters()) {
     if (!parameter->hf())
       throw Error(5003, ExitCode::BadInput,
                   "the plan gives parameter '" + parameter->name()->str() +
                       "' no Hugging Face name");
-    for (int64_t i = 0; i < instanceCount(*parameter); ++i)
-      specs.push_back({instanceName(*parameter->hf(), *parameter, i),
+    for (int64_t i = 0; i < instanceCount(plan, *parameter); ++i) {
+      specs.push_back({instanceName(*parameter->hf(), plan, *parameter, i),
                        DType::F32, shapeOf(*parameter)});
-  }
-  SafetensorsWriter writer(path.string(), std::move(specs));
-  for (const plan::Parameter *parameter : parameters)
-    for (int64_t i = 0; i < instanceCount(*parameter); ++i) {
-      const std::vector<float> values = readParameter(executor, *parameter, i);
-      writer.appendF32(values.data(), static_cast<int64_t>(values.size()));
+      instances.push_back({parameter, i});
     }
-  writer.commit();
+  }
+  std::optional<SafetensorsWriter> writer;
+  first.run([&] { writer.emplace(path.string(), std::move(specs)); });
+  readParameters(executor, instances, [&](std::span<const float> values) {
+    first.run([&] { writer->append(values.data(), values.size_bytes()); });
+  });
+  first.run([&] { writer->commit(); });
 }
 
 void saveFullModel(const Executor &executor, const nlohmann::json &config,
                    const std::string &modelFolder, const std::string &folder) {
-  saveWeights(executor, fs::path(folder) / "model.safetensors");
-  nlohmann::json saved = config;
-  // Readers take this as the type to compute in; what was trained is f32.
-  for (const char *key : {"dtype", "torch_dtype"})
-    if (saved.contains(key))
-      saved[key] = "float32";
-  writeFileAtomically((fs::path(folder) / "config.json").string(),
-                      saved.dump(2) + "\n");
-  copyCompanions(modelFolder, folder);
+  FirstRank first(executor.communicator());
+  saveWeights(executor, first, fs::path(folder) / "model.safetensors");
+  first.run([&] {
+    nlohmann::json saved = config;
+    // Readers take this as the type to compute in; what was trained is f32.
+    for (const char *key : {"dtype", "torch_dtype"})
+      if (saved.contains(key))
+        saved[key] = "float32";
+    writeFileAtomically((fs::path(folder) / "config.json").string(),
+                        saved.dump(2) + "\n");
+    copyCompanions(modelFolder, folder);
+  });
+  first.finish();
 }
 
 } // namespace fsdpq::rt

@@ -1,11 +1,14 @@
 #include "runtime/train/ModelLoader.h"
 
+#include "runtime/comm/Communicator.h"
 #include "runtime/io/RopeRows.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/support/Error.h"
 #include "runtime/train/Parameters.h"
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -15,13 +18,24 @@ namespace {
 /// One tensor on its way into the plan.
 struct Transfer {
   const plan::Parameter *parameter;
-  int64_t ordinal;
+  int64_t number; ///< of the parameter in the plan
   const TensorInfo *tensor;
   /// Heads whose rows llama.cpp interleaved; 0: none.
   int64_t ropeHeads;
+
+  int64_t pieceElements() const {
+    return elementCount(*parameter) / parameter->loader()->pieces();
+  }
 };
 
-const TensorInfo &findTensor(const TensorSource &source,
+/// What fills a unit of one ordinal.
+struct Filling {
+  const plan::Unit *unit;
+  int64_t ordinal;
+  std::vector<Transfer> transfers;
+};
+
+const TensorInfo &findTensor(const TensorSource &source, const plan::Plan &plan,
                              const plan::Parameter &parameter, int64_t ordinal,
                              bool isGguf) {
   const flatbuffers::String *pattern =
@@ -32,7 +46,7 @@ const TensorInfo &findTensor(const TensorSource &source,
                     parameter.name()->str() + "' no " +
                     (isGguf ? "GGUF" : "Hugging Face") + " name",
                 source.location(), "add it to the architecture's .mlir file");
-  const std::string name = instanceName(*pattern, parameter, ordinal);
+  const std::string name = instanceName(*pattern, plan, parameter, ordinal);
   const std::vector<int64_t> expected = shapeOf(parameter);
   const TensorInfo *tensor = source.find(name);
   if (!tensor)
@@ -54,10 +68,11 @@ const TensorInfo &findTensor(const TensorSource &source,
 /// A bias that the model's description has no place for would be left out of
 /// every result.
 void refuseUnusedBiases(const TensorSource &source,
-                        const std::vector<Transfer> &transfers) {
+                        const std::vector<Filling> &fillings) {
   std::set<std::string_view> used;
-  for (const Transfer &transfer : transfers)
-    used.insert(transfer.tensor->name);
+  for (const Filling &filling : fillings)
+    for (const Transfer &transfer : filling.transfers)
+      used.insert(transfer.tensor->name);
   for (const std::string &name : source.names())
     if (name.ends_with(".bias") && !used.contains(name))
       throw Error(5004, ExitCode::BadInput,
@@ -67,64 +82,149 @@ void refuseUnusedBiases(const TensorSource &source,
                   "describe the bias in the architecture's .mlir file");
 }
 
-std::vector<Transfer> planTransfers(const plan::Plan &plan,
-                                    const TensorSource &source, bool isGguf) {
-  std::vector<Transfer> transfers;
-  for (const plan::Parameter *parameter : *plan.parameters()) {
-    if (parameter->init() != plan::Init::Checkpoint)
+std::vector<Filling> planFillings(const plan::Plan &plan,
+                                  const TensorSource &source, bool isGguf) {
+  std::vector<Filling> fillings;
+  for (uint32_t u = 0; u < plan.units()->size(); ++u) {
+    const plan::Unit *unit = plan.units()->Get(u);
+    if (unit->begin_function() < 0)
       continue;
-    const int64_t heads = isGguf ? parameter->gguf_rope_heads() : 0;
-    for (int64_t i = 0; i < instanceCount(*parameter); ++i)
-      transfers.push_back(
-          {parameter, i, &findTensor(source, *parameter, i, isGguf), heads});
+    for (int64_t ordinal = 0; ordinal < ordinalCount(*unit); ++ordinal) {
+      Filling filling{unit, ordinal, {}};
+      for (uint32_t i = 0; i < plan.parameters()->size(); ++i) {
+        const plan::Parameter *parameter = plan.parameters()->Get(i);
+        if (parameter->unit() == u && parameter->loader())
+          filling.transfers.push_back(
+              {parameter, i,
+               &findTensor(source, plan, *parameter, ordinal, isGguf),
+               isGguf ? parameter->gguf_rope_heads() : 0});
+      }
+      fillings.push_back(std::move(filling));
+    }
   }
-  refuseUnusedBiases(source, transfers);
-  return transfers;
+  refuseUnusedBiases(source, fillings);
+  return fillings;
 }
 
-/// Converts the tensor into the staging slice, some rows at a time: a whole
-/// head where rows must be put in order.
-void stage(Executor &executor, const TensorSource &source,
-           const Transfer &transfer, std::vector<float> &buffer) {
-  constexpr int64_t chunkElements = int64_t(4) << 20;
-  const auto staging =
-      static_cast<uint32_t>(executor.plan().plan().staging());
-  const int64_t elements = elementCount(*transfer.parameter);
-  const int64_t perHead =
-      transfer.ropeHeads > 0 ? elements / transfer.ropeHeads : 0;
-  const int64_t step = perHead > 0 ? perHead : chunkElements;
-  for (int64_t begin = 0; begin < elements; begin += step) {
-    const int64_t count = std::min(step, elements - begin);
-    buffer.resize(static_cast<size_t>(count));
-    source.readF32(*transfer.tensor, begin, begin + count, buffer.data());
-    if (perHead > 0) {
-      const int64_t rows =
-          transfer.parameter->shape()->Get(0) / transfer.ropeHeads;
-      unpermuteRopeRows(buffer.data(), rows, count / rows, 1);
+/// One rank's part in loading.
+class Loading {
+public:
+  Loading(Executor &executor, const TensorSource &source)
+      : executor(executor), source(source),
+        rank(executor.communicator().rank()),
+        ranks(executor.communicator().size()) {}
+
+  LoadReport report;
+
+  /// Puts the tensor into the unit's whole buffer.
+  void put(const Transfer &transfer) {
+    const plan::Loader &loader = *transfer.parameter->loader();
+    forOwnPieces(transfer, [&](int64_t piece) {
+      stage(transfer, piece);
+      run(loader.piece_function(), piece);
+    });
+    source.release(*transfer.tensor);
+    if (loader.mean_function() >= 0) {
+      run(loader.mean_function());
+      forOwnPieces(transfer, [&](int64_t piece) {
+        run(loader.scales_function(), piece);
+      });
+      if (firstPiece(transfer) == 0)
+        run(loader.offset_function());
     }
-    executor.writeSlice(staging, 0, buffer.data(),
-                        buffer.size() * sizeof(float),
-                        static_cast<size_t>(begin) * sizeof(float));
+    ++report.tensors;
   }
-}
+
+  void run(int64_t function, int64_t index = 0) {
+    executor.run(static_cast<FunctionId>(function), index);
+  }
+
+private:
+  /// The first piece of this rank, if there are so many.
+  int64_t firstPiece(const Transfer &transfer) const {
+    return (rank + ranks - transfer.number % ranks) % ranks;
+  }
+
+  template <typename Action>
+  void forOwnPieces(const Transfer &transfer, Action action) {
+    const int64_t pieces = transfer.parameter->loader()->pieces();
+    for (int64_t piece = firstPiece(transfer); piece < pieces; piece += ranks)
+      action(piece);
+  }
+
+  /// Converts a piece into the staging slice, some elements at a time.
+  void stage(const Transfer &transfer, int64_t piece) {
+    constexpr int64_t chunkElements = int64_t(4) << 20;
+    const auto staging =
+        static_cast<uint32_t>(executor.plan().plan().staging());
+    const int64_t first = piece * transfer.pieceElements();
+    const int64_t last = first + transfer.pieceElements();
+    for (int64_t begin = first; begin < last;) {
+      const std::span<const float> values =
+          transfer.ropeHeads > 0
+              ? readHead(transfer, begin, last)
+              : readPlain(transfer, begin,
+                          std::min(last, begin + chunkElements));
+      executor.writeSlice(staging, 0, values.data(), values.size_bytes(),
+                          static_cast<size_t>(begin - first) * sizeof(float));
+      begin += static_cast<int64_t>(values.size());
+    }
+    report.elementsRead += transfer.pieceElements();
+  }
+
+  std::span<const float> readPlain(const Transfer &transfer, int64_t begin,
+                                   int64_t end) {
+    buffer.resize(static_cast<size_t>(end - begin));
+    source.readF32(*transfer.tensor, begin, end, buffer.data());
+    return buffer;
+  }
+
+  /// The elements from `begin` on that lie before `end` and in the same head,
+  /// whose rows are put in order.
+  std::span<const float> readHead(const Transfer &transfer, int64_t begin,
+                                  int64_t end) {
+    const plan::Parameter &parameter = *transfer.parameter;
+    const int64_t perHead = elementCount(parameter) / transfer.ropeHeads;
+    const int64_t headBegin = begin / perHead * perHead;
+    const int64_t headRows = parameter.shape()->Get(0) / transfer.ropeHeads;
+    buffer.resize(static_cast<size_t>(perHead));
+    source.readF32(*transfer.tensor, headBegin, headBegin + perHead,
+                   buffer.data());
+    unpermuteRopeRows(buffer.data(), headRows, perHead / headRows,
+                      /*heads=*/1);
+    const int64_t count = std::min(end, headBegin + perHead) - begin;
+    return std::span(buffer).subspan(static_cast<size_t>(begin - headBegin),
+                                     static_cast<size_t>(count));
+  }
+
+  Executor &executor;
+  const TensorSource &source;
+  int64_t rank, ranks;
+  std::vector<float> buffer;
+};
 
 } // namespace
 
-void loadModel(Executor &executor, const TensorSource &source, bool isGguf,
-               const std::function<void(int64_t, int64_t)> &progress) {
-  const std::vector<Transfer> transfers =
-      planTransfers(executor.plan().plan(), source, isGguf);
-  std::vector<float> buffer;
-  int64_t done = 0;
-  for (const Transfer &transfer : transfers) {
-    stage(executor, source, transfer, buffer);
-    const auto load = static_cast<FunctionId>(transfer.parameter->load_function());
-    executor.run(load, transfer.ordinal);
-    source.release(*transfer.tensor);
-    if (progress)
-      progress(++done, static_cast<int64_t>(transfers.size()));
+LoadReport loadModel(Executor &executor, const TensorSource &source,
+                     bool isGguf,
+                     const std::function<void(int64_t, int64_t)> &progress) {
+  const std::vector<Filling> fillings =
+      planFillings(executor.plan().plan(), source, isGguf);
+  int64_t total = 0;
+  for (const Filling &filling : fillings)
+    total += static_cast<int64_t>(filling.transfers.size());
+  Loading loading(executor, source);
+  for (const auto &[unit, ordinal, transfers] : fillings) {
+    loading.run(unit->begin_function());
+    for (const Transfer &transfer : transfers) {
+      loading.put(transfer);
+      if (progress)
+        progress(loading.report.tensors, total);
+    }
+    loading.run(unit->store_function(), ordinal);
   }
   executor.device().synchronize();
+  return loading.report;
 }
 
 } // namespace fsdpq::rt

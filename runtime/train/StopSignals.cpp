@@ -1,29 +1,54 @@
 #include "runtime/train/StopSignals.h"
 
 #include <atomic>
+#include <cstdint>
+#include <ctime>
 
 namespace fsdpq::rt {
 
-static std::atomic<int> lastSignal = 0;
-static_assert(std::atomic<int>::is_always_lock_free, "used by a handler");
+static std::atomic<int> firstSignal = 0;
+static std::atomic<int64_t> firstTime = 0;
+static_assert(std::atomic<int>::is_always_lock_free &&
+                  std::atomic<int64_t>::is_always_lock_free,
+              "used by a handler");
+
+static int64_t milliseconds() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1000000;
+}
+
+static void noteSignal(int number) {
+  constexpr int64_t together = 1000;
+  if (firstSignal == 0) {
+    firstTime = milliseconds();
+    firstSignal = number;
+  } else if (milliseconds() - firstTime > together) {
+    ::signal(number, SIG_DFL);
+    ::raise(number); // arrives when this handler returns
+  }
+}
 
 StopSignals::StopSignals() {
-  lastSignal = 0;
+  firstSignal = 0;
   struct sigaction note {};
-  note.sa_handler = [](int number) { lastSignal = number; };
-  note.sa_flags = SA_RESETHAND | SA_RESTART;
+  note.sa_handler = noteSignal;
+  note.sa_flags = SA_RESTART;
   ::sigemptyset(&note.sa_mask);
-  ::sigaction(SIGINT, &note, &previousInterrupt);
-  ::sigaction(SIGTERM, &note, &previousTerminate);
-  ::sigaction(SIGHUP, &note, &previousHangup);
+  for (auto &[number, previous] : caught) {
+    ::sigaddset(&note.sa_mask, number);
+    ::sigaction(number, nullptr, &previous);
+  }
+  for (auto &[number, previous] : caught)
+    if (previous.sa_handler != SIG_IGN) // as nohup asks for
+      ::sigaction(number, &note, nullptr);
 }
 
 StopSignals::~StopSignals() {
-  ::sigaction(SIGINT, &previousInterrupt, nullptr);
-  ::sigaction(SIGTERM, &previousTerminate, nullptr);
-  ::sigaction(SIGHUP, &previousHangup, nullptr);
+  for (auto &[number, previous] : caught)
+    ::sigaction(number, &previous, nullptr);
 }
 
-int StopSignals::received() const { return lastSignal; }
+int StopSignals::received() const { return firstSignal; }
 
 } // namespace fsdpq::rt

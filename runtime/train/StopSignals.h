@@ -5,8 +5,11 @@
 
 namespace fsdpq::rt {
 
-/// While this lives, the first SIGINT or SIGTERM is only noted; a second one
-/// ends the process as if nothing had been caught. One at a time.
+/// While this lives, the first SIGINT, SIGTERM or SIGHUP is only noted; one
+/// that comes more than a second later ends the process as if nothing had been
+/// caught. Those within the second are the same request: a launcher, a terminal
+/// and a job manager may each pass it on. Ignored signals stay ignored. One at
+/// a time.
 class StopSignals {
 public:
   StopSignals();
@@ -15,11 +18,15 @@ public:
   StopSignals(const StopSignals &) = delete;
   StopSignals &operator=(const StopSignals &) = delete;
 
-  /// The signal that came, or 0.
+  /// The signal that came first, or 0.
   int received() const;
 
 private:
-  struct sigaction previousInterrupt, previousTerminate, previousHangup;
+  struct Caught {
+    int number;
+    struct sigaction previous;
+  };
+  Caught caught[3] = {{SIGINT, {}}, {SIGTERM, {}}, {SIGHUP, {}}};
 };
 
 } // namespace fsdpq::rt

@@ -7,16 +7,38 @@
 
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanText.h"
+#include "runtime/plan/ScheduleCheck.h"
 #include "runtime/support/Error.h"
 
 #include <cstdio>
+#include <string>
 #include <string_view>
+#include <vector>
 
 using namespace fsdpq::rt;
 
 static const char usage[] =
     "usage: fsdpq-translate --plan-to-text FILE   print a plan as text\n"
-    "       fsdpq-translate --check FILE          read a plan and check it\n";
+    "       fsdpq-translate --check FILE          read a plan and check it\n"
+    "       fsdpq-translate --check-schedule FILE\n"
+    "                    also check the order of its streams: a line for each\n"
+    "                    fault, and status 1 if there is one\n";
+
+/// Prints the faults, or one line that there are none.
+static ExitCode printSchedule(const LoadedPlan &loaded) {
+  const fsdpq::plan::Plan &plan = loaded.plan();
+  const std::vector<ScheduleFault> faults = checkSchedule(plan);
+  for (const ScheduleFault &fault : faults)
+    std::printf("%s: %s\n", scheduleFaultName(fault.kind),
+                fault.message.c_str());
+  if (!faults.empty())
+    return ExitCode::RunFailure;
+  std::printf("plan %s: the %u functions are ordered on %u streams by %u "
+              "events\n",
+              loaded.hash().c_str(), plan.functions()->size(),
+              plan.streams()->size(), plan.events());
+  return ExitCode::Success;
+}
 
 static int translate(int argc, char **argv) {
   const std::string_view action = argc > 1 ? argv[1] : "";
@@ -24,7 +46,8 @@ static int translate(int argc, char **argv) {
     std::fputs(usage, stdout);
     return 0;
   }
-  if (argc != 3 || (action != "--plan-to-text" && action != "--check")) {
+  if (argc != 3 || (action != "--plan-to-text" && action != "--check" &&
+                    action != "--check-schedule")) {
     std::fputs(usage, stderr);
     return static_cast<int>(ExitCode::BadInput);
   }
@@ -34,6 +57,8 @@ static int translate(int argc, char **argv) {
     std::printf("plan %s is sound\n", plan->hash().c_str());
     return 0;
   }
+  if (action == "--check-schedule")
+    return static_cast<int>(printSchedule(*plan));
   const std::string text = planText(*plan);
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
       std::fflush(stdout) != 0)

@@ -72,6 +72,7 @@ CpuDevice::CpuDevice(const CpuDeviceOptions &options)
                       ? options.threads
                       : static_cast<unsigned>(omp_get_max_threads())),
       deterministic(options.deterministic), delays(options.delays),
+      streams(std::make_unique<Streams>(1, 0, delays)),
       loader(std::make_unique<ObjectLoader>()) {}
 
 CpuDevice::~CpuDevice() = default;
@@ -79,16 +80,7 @@ CpuDevice::~CpuDevice() = default;
 //===--- Streams ------------------------------------------------------------//
 
 void CpuDevice::prepare(uint16_t count, uint32_t events) {
-  if (count > 1 || events > 0 || delays.longest.count() > 0)
-    streams = std::make_unique<Streams>(count, events, delays);
-}
-
-template <typename Task>
-void CpuDevice::run(const Task &task, uint16_t stream) {
-  if (streams)
-    streams->run(task, stream);
-  else
-    task();
+  streams = std::make_unique<Streams>(count, events, delays);
 }
 
 void CpuDevice::record(uint32_t event, uint16_t stream) {
@@ -100,16 +92,10 @@ void CpuDevice::wait(uint32_t event, uint16_t stream) {
 }
 
 void CpuDevice::hostCall(std::function<void()> task, uint16_t stream) {
-  if (streams)
-    streams->run(std::move(task), stream);
-  else
-    task();
+  streams->run(std::move(task), stream);
 }
 
-void CpuDevice::synchronize() {
-  if (streams)
-    streams->synchronize();
-}
+void CpuDevice::synchronize() { streams->synchronize(); }
 
 //===--- Memory -------------------------------------------------------------//
 
@@ -178,10 +164,10 @@ void CpuDevice::launch(const LoadedKernel &kernel, const LaunchArg *args,
     });
   };
   if (stream == 0) // done before the arguments change
-    return run([&] { start(args); }, stream);
+    return streams->run([&] { start(args); }, stream);
   std::array<LaunchArg, maxLaunchArgs> copies;
   std::copy(args, args + argCount, copies.begin());
-  run([start, copies] { start(copies.data()); }, stream);
+  streams->run([start, copies] { start(copies.data()); }, stream);
 }
 
 /// One product by oneDNN.
@@ -260,7 +246,8 @@ void CpuDevice::gemm(const GemmCall &call, uint16_t stream) {
                 "", "compile such products to kernels");
   if (call.m <= 0 || call.n <= 0)
     return;
-  run([this, call, threads = threadsOf(stream)] { multiply(call, threads); },
+  streams->run(
+      [this, call, threads = threadsOf(stream)] { multiply(call, threads); },
       stream);
 }
 
@@ -272,7 +259,7 @@ void CpuDevice::copy(DeviceAddress to, DeviceAddress from, int64_t bytes,
   // not be undefined.
   const int64_t threads =
       std::min<int64_t>(threadsOf(stream), bytes / bytesWorthAThread);
-  run(
+  streams->run(
       [=] {
         inParallel(bytes, threads, [&](int64_t begin, int64_t end) {
           std::memmove(pointer<char>(to) + begin, pointer<char>(from) + begin,
@@ -288,7 +275,7 @@ void CpuDevice::fill(DeviceAddress to, uint8_t value, int64_t bytes,
     return;
   const int64_t threads =
       std::min<int64_t>(threadsOf(stream), bytes / bytesWorthAThread);
-  run(
+  streams->run(
       [=] {
         inParallel(bytes, threads, [&](int64_t begin, int64_t end) {
           std::memset(pointer<char>(to) + begin, value,

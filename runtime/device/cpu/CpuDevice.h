@@ -53,14 +53,13 @@ private:
   unsigned threadsOf(uint16_t stream) const {
     return stream == 0 ? threadCount : 1;
   }
-  template <typename Task> void run(const Task &task, uint16_t stream);
   void multiply(const GemmCall &call, unsigned threads) const;
   void multiplyInPanels(const GemmCall &call, unsigned threads) const;
 
   unsigned threadCount;
   bool deterministic;
   StreamDelays delays;
-  std::unique_ptr<Streams> streams; ///< null: no stream but the first
+  std::unique_ptr<Streams> streams; ///< only the first until prepare()
   std::unique_ptr<ObjectLoader> loader;
 };
 

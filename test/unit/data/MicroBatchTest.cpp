@@ -45,6 +45,25 @@ TEST(MicroBatch, RowsAreCutBeforeTheShift) {
   EXPECT_EQ(batch.labelTargets[0], 2);
 }
 
+TEST(MicroBatch, CountingAgreesWithPacking) {
+  std::mt19937 generator(1);
+  std::vector<Row> rows(20);
+  for (size_t i = 1; i < rows.size(); ++i) // the first is empty
+    for (size_t t = 0; t < i; ++t) {
+      rows[i].ids.push_back(1);
+      rows[i].labels.push_back(generator() % 3 ? 1 : kIgnoredLabel);
+    }
+  int64_t total = 0;
+  for (int64_t context : {1, 2, 7, 100})
+    for (int64_t begin = 0; begin + 2 < 20; ++begin) {
+      const int64_t chosen[] = {begin + 2, begin, begin + 1};
+      const int64_t counted = countLabelled(rows, chosen, context);
+      EXPECT_EQ(counted, packRows(rows, chosen, context).labelled);
+      total += counted;
+    }
+  EXPECT_GT(total, 100);
+}
+
 TEST(MicroBatch, NothingToLearn) {
   std::vector<Row> rows = {{{1, 2, 3}, {-100, -100, -100}}};
   MicroBatch batch = packRows(rows, 8);

@@ -40,11 +40,13 @@ protected:
   }
 
   template <typename T>
-  std::vector<T> stored(OracleModel &model, const plan::Component &component,
-                        int64_t ordinal) {
+  std::vector<T> stored(OracleModel &model, const plan::Parameter &parameter,
+                        const plan::Component &component, int64_t ordinal) {
+    const plan::Plan &plan = model.executor().plan().plan();
     std::vector<T> values(component.elements());
-    model.executor().readSlice(component.slice(), ordinal, values.data(),
-                               values.size() * sizeof(T));
+    model.executor().readSlice(rt::unitOf(plan, parameter).range(), ordinal,
+                               values.data(), values.size() * sizeof(T),
+                               component.offset());
     return values;
   }
 
@@ -85,29 +87,29 @@ TEST_F(Nf4Base, EqualsTheReference) {
   OracleModel model(compilePlan(options()));
   model.load(oraclePath("llama_gqa"));
   int64_t quantised = 0;
-  for (const plan::Parameter *parameter :
-       *model.executor().plan().plan().parameters()) {
+  const plan::Plan &plan = model.executor().plan().plan();
+  for (const plan::Parameter *parameter : *plan.parameters()) {
     if (parameter->components()->size() == 1)
       continue;
-    for (int64_t i = 0; i < rt::instanceCount(*parameter); ++i) {
-      std::string module = rt::instanceName(*parameter->hf(), *parameter, i);
+    for (int64_t i = 0; i < rt::instanceCount(plan, *parameter); ++i) {
+      std::string module = rt::instanceName(*parameter->hf(), plan, *parameter, i);
       module.resize(module.size() - std::string(".weight").size());
       ++quantised;
       double offsetError = 0;
       for (const plan::Component *component : *parameter->components())
         if (component->name()->str() == "offset")
           offsetError = std::abs(
-              double(stored<float>(model, *component, i).at(0)) -
+              double(stored<float>(model, *parameter, *component, i).at(0)) -
               double(goldenFloats(module + ".offset").at(0)));
       for (const plan::Component *component : *parameter->components()) {
         const std::string part = component->name()->str();
         const std::string what = module + "." + part;
         if (part == "codes") {
-          EXPECT_EQ(stored<uint8_t>(model, *component, i),
+          EXPECT_EQ(stored<uint8_t>(model, *parameter, *component, i),
                     goldenBytes(module + ".packed"))
               << what;
         } else if (part == "absmax_u8") {
-          const auto actual = stored<uint8_t>(model, *component, i);
+          const auto actual = stored<uint8_t>(model, *parameter, *component, i);
           const auto wanted = goldenBytes(what);
           ASSERT_EQ(actual.size(), wanted.size()) << what;
           for (size_t k = 0; k < wanted.size(); ++k) {
@@ -116,10 +118,10 @@ TEST_F(Nf4Base, EqualsTheReference) {
             scaleCodesOff += actual[k] != wanted[k];
           }
         } else if (part == "nested_absmax") {
-          expectWithin(stored<float>(model, *component, i), goldenFloats(what),
+          expectWithin(stored<float>(model, *parameter, *component, i), goldenFloats(what),
                        2, offsetError, what);
         } else if (part == "offset") {
-          expectWithin(stored<float>(model, *component, i), goldenFloats(what),
+          expectWithin(stored<float>(model, *parameter, *component, i), goldenFloats(what),
                        1, 0, what);
         } else {
           ADD_FAILURE() << "unknown component " << what;

@@ -87,12 +87,9 @@ template <typename Wanted, typename Visit>
 static void forEachInstance(const plan::Plan &plan, Wanted wanted, Visit visit) {
   for (const plan::Parameter *parameter : *plan.parameters())
     if (wanted(*parameter))
-      for (int64_t i = 0; i < rt::instanceCount(*parameter); ++i)
-        visit(rt::instanceName(*parameter->hf(), *parameter, i), *parameter, i);
-}
-
-static bool hasGradient(const plan::Parameter &parameter) {
-  return parameter.gradient() >= 0;
+      for (int64_t i = 0; i < rt::instanceCount(plan, *parameter); ++i)
+        visit(rt::instanceName(*parameter->hf(), plan, *parameter, i), *parameter,
+              i);
 }
 
 static bool isPlain(const plan::Parameter &parameter) {
@@ -101,25 +98,29 @@ static bool isPlain(const plan::Parameter &parameter) {
 
 TensorMap OracleModel::gradients() const {
   TensorMap result;
+  const plan::Plan &plan = executor_.plan().plan();
   forEachInstance(
-      executor_.plan().plan(), hasGradient,
+      plan,
+      [&](const plan::Parameter &parameter) {
+        return rt::hasGradient(plan, parameter);
+      },
       [&](const std::string &name, const plan::Parameter &parameter, int64_t i) {
-        std::vector<float> &values = result[name];
-        values.resize(static_cast<size_t>(rt::elementCount(parameter)));
-        executor_.readSlice(static_cast<uint32_t>(parameter.gradient()), i,
-                            values.data(), values.size() * sizeof(float));
+        result[name] = rt::readGradient(executor_, parameter, i);
       });
   return result;
 }
 
 void OracleModel::clearGradients() {
+  const plan::Plan &plan = executor_.plan().plan();
   forEachInstance(
-      executor_.plan().plan(), hasGradient,
+      plan,
+      [&](const plan::Parameter &parameter) {
+        return rt::hasGradient(plan, parameter);
+      },
       [&](const std::string &, const plan::Parameter &parameter, int64_t i) {
         const std::vector<float> zeros(
             static_cast<size_t>(rt::elementCount(parameter)));
-        executor_.writeSlice(static_cast<uint32_t>(parameter.gradient()), i,
-                             zeros.data(), zeros.size() * sizeof(float));
+        rt::writeGradient(executor_, parameter, i, zeros.data());
       });
 }
 

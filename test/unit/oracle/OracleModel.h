@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/Pipelines/Compile.h"
+#include "runtime/comm/Solo.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/MicroBatch.h"
 #include "runtime/device/cpu/CpuDevice.h"
@@ -37,7 +38,13 @@ class OracleModel {
 public:
   explicit OracleModel(std::shared_ptr<const rt::LoadedPlan> plan,
                        unsigned threads = 0)
-      : device(threads), executor_(std::move(plan), device) {}
+      : solo(rt::makeSolo()), device(threads),
+        executor_(std::move(plan), device, *solo) {}
+  /// One rank's part of it.
+  OracleModel(std::shared_ptr<const rt::LoadedPlan> plan,
+              const rt::CpuDeviceOptions &options,
+              rt::Communicator &communicator)
+      : device(options), executor_(std::move(plan), device, communicator) {}
 
   rt::Executor &executor() { return executor_; }
 
@@ -65,6 +72,7 @@ public:
                       double maxGradNorm = 1e30);
 
 private:
+  std::unique_ptr<rt::Communicator> solo; ///< null for one rank of several
   rt::CpuDevice device;
   rt::Executor executor_;
 };

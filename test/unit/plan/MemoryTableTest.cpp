@@ -6,34 +6,51 @@
 
 using namespace fsdpq::rt;
 using namespace fsdpq::test;
+using testing::ElementsAre;
+using testing::Pair;
+
+static std::vector<std::pair<std::string, uint64_t>>
+partsOf(const MemoryTable::Arena &arena) {
+  std::vector<std::pair<std::string, uint64_t>> parts;
+  for (const MemoryTable::Part &part : arena.parts)
+    parts.emplace_back(part.name, part.bytes);
+  return parts;
+}
 
 TEST(MemoryTable, SumsComponentsOverLayers) {
   MemoryTable table = buildMemoryTable(samplePlan().load()->plan());
   ASSERT_EQ(table.arenas.size(), 2u);
   EXPECT_EQ(table.total, 4096u + 8192u);
-
-  const MemoryTable::Arena &base = table.arenas[0];
-  EXPECT_EQ(base.name, "base");
-  EXPECT_EQ(base.bytes, 4096u);
-  ASSERT_EQ(base.parts.size(), 4u);
-  EXPECT_EQ(base.parts[0].name, "codes");
-  EXPECT_EQ(base.parts[0].bytes, 3u * 128);
-  EXPECT_EQ(base.parts[1].name, "absmax");
-  EXPECT_EQ(base.parts[1].bytes, 3u * 16);
-  EXPECT_EQ(base.parts[2].name, "data f32");
-  EXPECT_EQ(base.parts[2].bytes, 16u);
-  EXPECT_EQ(base.parts[3].name, "other");
-  EXPECT_EQ(base.parts[3].bytes, 4096u - 3 * 128 - 3 * 16 - 16);
+  EXPECT_EQ(table.arenas[0].name, "base");
+  EXPECT_EQ(table.arenas[0].bytes, 4096u);
+  EXPECT_THAT(partsOf(table.arenas[0]),
+              ElementsAre(Pair("codes", 3u * 128), Pair("absmax", 3u * 16),
+                          Pair("data f32", 16u),
+                          Pair("padding", 3u * 112 + 240),
+                          Pair("other", 4096u - 3 * 256 - 256)));
   EXPECT_TRUE(table.arenas[1].parts.empty());
 }
 
-TEST(MemoryTable, SharedBytesCountOnce) {
-  PlanBuilder b = samplePlan();
-  auto tied = std::make_unique<fsdpq::plan::ParameterT>(*b.plan.parameters[1]);
-  tied->name = "tied";
-  b.plan.parameters.push_back(std::move(tied));
-  MemoryTable table = buildMemoryTable(b.load()->plan());
-  EXPECT_EQ(table.arenas[0].parts[2].bytes, 16u);
+TEST(MemoryTable, OneRankHoldsItsShare) {
+  MemoryTable table = buildMemoryTable(shardedPlan().load()->plan());
+  ASSERT_EQ(table.arenas.size(), 4u);
+  // Four layers of 1024 bytes on two ranks.
+  EXPECT_THAT(partsOf(table.arenas[0]),
+              ElementsAre(Pair("codes", 4u * 128), Pair("absmax_u8", 4u * 4),
+                          Pair("offset", 4u * 2), Pair("padding", 4u * 378),
+                          Pair("other", 0u)));
+  // 64 and 32 numbers in 512 bytes.
+  EXPECT_THAT(partsOf(table.arenas[1]),
+              ElementsAre(Pair("data f32", 192u), Pair("padding", 64u),
+                          Pair("other", 0u)));
+  EXPECT_TRUE(table.arenas[2].parts.empty());
+}
+
+TEST(MemoryTable, ListsContents) {
+  MemoryTable table = buildMemoryTable(shardedPlan().load()->plan());
+  EXPECT_THAT(
+      partsOf(table.arenas[3]),
+      ElementsAre(Pair("gathered layers", 2048u), Pair("other", 6144u)));
 }
 
 TEST(MemoryTable, TextHasUnitsAndBytes) {

@@ -3,6 +3,7 @@
 #include "runtime/support/Error.h"
 #include "test/unit/plan/PlanBuilder.h"
 
+#include <cmath>
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,6 +24,7 @@ struct Damage {
 void PrintTo(const Damage &damage, std::ostream *out) { *out << damage.name; }
 
 class PlanCheck : public testing::TestWithParam<Damage> {};
+class ShardedPlanCheck : public testing::TestWithParam<Damage> {};
 
 /// Instructions of the sample's micro_step.
 plan::InstructionT &instructionAt(plan::PlanT &plan, unsigned index) {
@@ -39,6 +41,22 @@ plan::GemmT &gemm(plan::PlanT &plan) {
 }
 plan::LaunchT &norm(plan::PlanT &plan) {
   return *innerLoop(plan).body[1]->op.AsLaunch();
+}
+plan::InstructionT &instructionOf(plan::PlanT &plan, unsigned function,
+                                  unsigned index) {
+  return *plan.functions[function]->body[index];
+}
+/// Of the sharded plan.
+plan::ReduceScatterT &scatter(plan::PlanT &plan) {
+  return *instructionOf(plan, 0, 11).op.AsReduceScatter();
+}
+/// Makes the count of the sharded plan's loop min(3, tokens).
+void dependOnScalar(plan::PlanT &plan) {
+  auto tokens = std::make_unique<plan::ScalarT>();
+  tokens->name = "tokens";
+  tokens->max = 3;
+  plan.scalars.push_back(std::move(tokens));
+  instructionOf(plan, 0, 5).op.AsLoop()->count = own(ofScalar(1));
 }
 void nestLoops(plan::PlanT &plan, unsigned depth) {
   Body body;
@@ -69,18 +87,26 @@ TEST(PlanCheckSample, EightLoopsAreAllowed) {
   EXPECT_NO_THROW(b.load());
 }
 
-TEST_P(PlanCheck, IsRefused) {
-  PlanBuilder b = samplePlan();
-  GetParam().apply(b.plan);
+TEST(PlanCheckSample, ShardedIsSound) {
+  EXPECT_EQ(shardedPlan().load()->findFunction("optimizer_step"), 1u);
+}
+
+static void expectRefusal(PlanBuilder b, const Damage &damage) {
+  damage.apply(b.plan);
   try {
     b.load();
     FAIL() << "accepted";
   } catch (const Error &error) {
-    EXPECT_EQ(error.id(), GetParam().id) << error.what();
+    EXPECT_EQ(error.id(), damage.id) << error.what();
     EXPECT_EQ(error.exitCode(), ExitCode::BadInput);
-    EXPECT_THAT(error.what(), testing::HasSubstr(GetParam().message));
+    EXPECT_THAT(error.what(), testing::HasSubstr(damage.message));
     EXPECT_THAT(error.what(), testing::HasSubstr("test plan"));
   }
+}
+
+TEST_P(PlanCheck, IsRefused) { expectRefusal(samplePlan(), GetParam()); }
+TEST_P(ShardedPlanCheck, IsRefused) {
+  expectRefusal(shardedPlan(), GetParam());
 }
 
 #define DAMAGE(name, id, message, change)                                      \
@@ -115,7 +141,7 @@ static const Damage numbers[] = {
            p.kernels[1]->form = plan::KernelForm(9)),
     DAMAGE(ArgSlice, 3011,
            "function 'micro_step', instruction 4 (launch rms_norm): argument 0 "
-           "names slice 99 of 8",
+           "names slice 99 of 12",
            norm(p).args[0]->slice = 99),
     DAMAGE(ArgKind, 3011, "argument 2 has the unknown kind 4",
            norm(p).args[2]->kind = plan::ArgKind(4)),
@@ -137,21 +163,19 @@ static const Damage numbers[] = {
            norm(p).grid = own(ofScalar(1))),
     DAMAGE(GemmType, 3011, "element type 3 is unknown",
            gemm(p).dtype = plan::DType(3)),
-    DAMAGE(GemmA, 3011, "a names slice 8 of 8", gemm(p).a = 8),
-    DAMAGE(GemmB, 3011, "b names slice 8 of 8", gemm(p).b = 8),
-    DAMAGE(GemmC, 3011, "c names slice 8 of 8", gemm(p).c = 8),
-    DAMAGE(CopySource, 3011, "the source names slice 8 of 8",
-           instructionAt(p, 2).op.AsCopy()->src = 8),
-    DAMAGE(CopyDestination, 3011, "the destination names slice 8 of 8",
-           instructionAt(p, 2).op.AsCopy()->dst = 8),
-    DAMAGE(FillDestination, 3011, "the destination names slice 8 of 8",
-           instructionAt(p, 0).op.AsFill()->dst = 8),
-    DAMAGE(PortSlice, 3011, "input 'ids': it names slice 8 of 8",
-           p.inputs[0]->slice = 8),
+    DAMAGE(GemmA, 3011, "a names slice 12 of 12", gemm(p).a = 12),
+    DAMAGE(GemmB, 3011, "b names slice 12 of 12", gemm(p).b = 12),
+    DAMAGE(GemmC, 3011, "c names slice 12 of 12", gemm(p).c = 12),
+    DAMAGE(CopySource, 3011, "the source names slice 12 of 12",
+           instructionAt(p, 2).op.AsCopy()->src = 12),
+    DAMAGE(CopyDestination, 3011, "the destination names slice 12 of 12",
+           instructionAt(p, 2).op.AsCopy()->dst = 12),
+    DAMAGE(FillDestination, 3011, "the destination names slice 12 of 12",
+           instructionAt(p, 0).op.AsFill()->dst = 12),
+    DAMAGE(PortSlice, 3011, "input 'ids': it names slice 12 of 12",
+           p.inputs[0]->slice = 12),
     DAMAGE(PortType, 3011, "output 'loss': element type 'f16' is unknown",
            p.outputs[0]->dtype = "f16"),
-    DAMAGE(Staging, 3011, "the staging buffer names slice 8 of 8",
-           p.staging = 8),
 };
 
 static const Damage ranges[] = {
@@ -175,7 +199,7 @@ static const Damage ranges[] = {
            p.slices[4]->stride = -1026),
     DAMAGE(SliceStrideHuge, 3012, "leaves arena 'step'",
            p.slices[4]->stride = INT64_MIN),
-    DAMAGE(ArenaBytes, 3012, "more than an address space",
+    DAMAGE(ArenaBytes, 3012, "arena 'base': its 18446744073709551615 bytes are",
            p.arenas[0]->bytes = UINT64_MAX),
     DAMAGE(LevelWithoutArgument, 3013,
            "uses an index argument, which is not there",
@@ -254,45 +278,232 @@ static const Damage hostData[] = {
            p.outputs[0]->extent = own(ofIndex(0))),
     DAMAGE(PortBytes, 3011, "'u8' is not one of a port",
            p.outputs[0]->dtype = "u8"),
-    DAMAGE(ComponentSlice, 3011, "component 'codes' names slice 8 of 8",
-           p.parameters[0]->components[0]->slice = 8),
+    DAMAGE(Staging, 3011, "the staging buffer names slice 12 of 12",
+           p.staging = 12),
+    DAMAGE(StagingNegative, 3011, "the staging buffer names slice",
+           p.staging = -2),
+    DAMAGE(ParameterUnit, 3011, "parameter 'b': it names unit 2 of 2",
+           p.parameters[1]->unit = 2),
     DAMAGE(ComponentType, 3011, "element type 'q4' is unknown",
            p.parameters[0]->components[0]->dtype = "q4"),
-    DAMAGE(ComponentElements, 3020, "do not fit slice 'w.codes' of 128 bytes",
-           p.parameters[0]->components[0]->elements = 129),
-    DAMAGE(ComponentElementsHuge, 3020, "do not fit slice",
+    DAMAGE(ComponentElements, 3020,
+           "component 'codes' of 257 elements at 0 is not inside unit 'layers' "
+           "of 256 bytes",
+           p.parameters[0]->components[0]->elements = 257),
+    DAMAGE(ComponentElementsHuge, 3020, "is not inside unit",
            p.parameters[0]->components[1]->elements = UINT64_MAX),
-    DAMAGE(ComponentLayers, 3012, "for an index that takes 4 values",
-           p.parameters[0]->layers.push_back(9)),
+    DAMAGE(ComponentOffsetHuge, 3020, "is not inside unit",
+           p.parameters[0]->components[1]->offset = UINT64_MAX - 3),
+    DAMAGE(ComponentEmpty, 3020, "of 0 elements",
+           p.parameters[0]->components[1]->elements = 0),
+    DAMAGE(ComponentAligned, 3020, "component 'absmax' is not aligned",
+           p.parameters[0]->components[1]->offset = 130),
+    DAMAGE(ComponentsOverlap, 3020,
+           "component 'w.codes' and component 'w.absmax' overlap",
+           p.parameters[0]->components[1]->offset = 124),
+    DAMAGE(ComponentsOfTwoParametersOverlap, 3020,
+           "component 'w.codes' and component 'b.data' overlap",
+           p.parameters[1]->unit = 0),
     DAMAGE(ComponentsMissing, 3020, "it has 0 components",
            p.parameters[0]->components.clear()),
-    DAMAGE(LayerTwice, 3020, "layer 1 stands twice",
-           p.parameters[0]->layers[2] = 1),
-    DAMAGE(LayerNegative, 3020, "layer -1 is negative",
-           p.parameters[0]->layers[0] = -1),
     DAMAGE(ShapeEmpty, 3020, "its rank is 0", p.parameters[0]->shape.clear()),
     DAMAGE(ShapeZero, 3020, "a dimension is 0", p.parameters[0]->shape[0] = 0),
     DAMAGE(ShapeHuge, 3020, "its shape overflows",
            p.parameters[0]->shape.assign(2, INT64_MAX)),
     DAMAGE(RopeHeads, 3020, "5 heads do not divide its 16 rows",
            p.parameters[0]->gguf_rope_heads = 5),
-    DAMAGE(LoadFunction, 3011, "it names load function -1 of 2",
-           p.parameters[0]->load_function = -1),
-    DAMAGE(LoadFunctionIndex, 3020, "takes 0 indices for its 3 layers",
-           p.parameters[0]->load_function = 1),
-    DAMAGE(StagingMissing, 3020, "the plan has no staging buffer",
-           p.staging = -1),
-    DAMAGE(StagingNegative, 3011, "the staging buffer names slice",
-           p.staging = -2),
-    DAMAGE(StagingSmall, 3020, "does not fit the staging buffer of 1023 bytes",
-           p.slices[2]->bytes = 1023),
-    DAMAGE(Gradient, 3011, "its gradient names slice 8 of 8",
-           p.parameters[1]->gradient = 8),
-    DAMAGE(GradientNegative, 3011, "its gradient names slice",
-           p.parameters[1]->gradient = -7),
     DAMAGE(InitUnknown, 3011, "initialisation 3 is unknown",
            p.parameters[1]->init = plan::Init(3)),
     DAMAGE(FanIn, 3020, "its fan-in is 0", p.parameters[1]->fan_in = 0),
+};
+
+static const Damage units[] = {
+    DAMAGE(TwoUnits, 3010, "units are named 'layers'",
+           p.units[1]->name = "layers"),
+    DAMAGE(Bytes, 3023, "its 200 bytes are not a multiple of 256",
+           p.units[0]->bytes = 200),
+    DAMAGE(BytesZero, 3023, "its 0 bytes", p.units[0]->bytes = 0),
+    DAMAGE(LayerTwice, 3023, "unit 'layers': layer 1 stands twice",
+           p.units[0]->layers[2] = 1),
+    DAMAGE(LayerNegative, 3023, "layer -1 is negative",
+           p.units[0]->layers[0] = -1),
+    DAMAGE(Range, 3011, "its range names slice 12 of 12",
+           p.units[0]->range = 12),
+    DAMAGE(RangeBytes, 3023,
+           "its range is slice 'layers' of 256 bytes, expected 512",
+           p.units[0]->bytes = 512),
+    DAMAGE(RangeTable, 3012, "its range (slice 9 'adapters') has a table of 1",
+           p.slices[9]->table.assign(1, 0);
+           p.units[1]->layers.push_back(3);
+           p.units[1]->layers.push_back(4)),
+    DAMAGE(RangeOrdinals, 3012, "leaves arena 'base' of 4096 bytes at index 11",
+           while (p.units[0]->layers.size() < 12) p.units[0]->layers.push_back(
+               int32_t(10 + p.units[0]->layers.size()))),
+    DAMAGE(RangesOverlap, 3023,
+           "the ranges of units 'layers' and 'adapters' overlap",
+           p.slices[8]->offset = 1024),
+    DAMAGE(RangesOfOneUnitOverlap, 3023,
+           "the ranges of units 'layers' and 'layers' overlap",
+           p.slices[8]->stride = 0),
+    DAMAGE(Gradient, 3011, "its gradient names slice 12 of 12",
+           p.units[1]->gradient = 12),
+    DAMAGE(GradientNegative, 3011, "its gradient names slice",
+           p.units[1]->gradient = -7),
+    DAMAGE(GradientBytes, 3023,
+           "its gradient is slice 'adapters.grad' of 16 bytes, expected 256",
+           p.slices[10]->bytes = 16),
+    DAMAGE(BeginFunction, 3011, "its begin function is number 4 of 4",
+           p.units[0]->begin_function = 4),
+    DAMAGE(BeginFunctionAlone, 3023, "one of begin and store function",
+           p.units[0]->store_function = -1),
+    DAMAGE(BeginFunctionIndexed, 3023,
+           "its begin function 'load_w' takes 3 indices, expected 1",
+           p.units[0]->begin_function = 0),
+    DAMAGE(StoreFunction, 3011, "its store function is number -3 of 4",
+           p.units[0]->store_function = -3),
+    DAMAGE(StoreFunctionIndex, 3023,
+           "its store function 'micro_step' takes 0 indices, expected 3",
+           p.units[0]->store_function = 1),
+    DAMAGE(NoBegin, 3020, "its unit 'layers' has no begin function",
+           p.units[0]->begin_function = p.units[0]->store_function = -1),
+    DAMAGE(LoaderMissing, 3020, "has no loader",
+           p.parameters[0]->loader = nullptr),
+    DAMAGE(LoaderPieces, 3020, "its 256 elements do not make 3 pieces",
+           p.parameters[0]->loader->pieces = 3),
+    DAMAGE(LoaderPiecesZero, 3020, "do not make 0 pieces",
+           p.parameters[0]->loader->pieces = 0),
+    DAMAGE(LoaderPiecesIndex, 3023,
+           "its piece function 'load_w' takes 3 indices, expected 4",
+           p.parameters[0]->loader->pieces = 4),
+    DAMAGE(LoaderStagingMissing, 3020, "the plan has no staging buffer",
+           p.staging = -1),
+    DAMAGE(LoaderStagingSmall, 3020,
+           "a piece does not fit the staging buffer of 511 bytes",
+           p.slices[2]->bytes = 511),
+    DAMAGE(LoaderPieceFunction, 3011, "its piece function is number 4 of 4",
+           p.parameters[0]->loader->piece_function = 4),
+    DAMAGE(LoaderPieceFunctionHuge, 3011,
+           "its piece function is number 4294967295 of 4",
+           p.parameters[0]->loader->piece_function = UINT32_MAX),
+    DAMAGE(LoaderMeanAlone, 3020, "some of mean, scales and offset function",
+           p.parameters[0]->loader->mean_function = 2),
+};
+
+// Of the plan of four ranks.
+static const Damage sharded[] = {
+    DAMAGE(NoRanks, 3023, "the mesh has 0 ranks",
+           p.mesh = std::make_unique<plan::Mesh>(0, 1, false)),
+    DAMAGE(ManyRanks, 3023, "the mesh has 4294967295 ranks",
+           p.mesh = std::make_unique<plan::Mesh>(UINT32_MAX, 1, false)),
+    DAMAGE(NoShards, 3023, "0 shards do not divide the mesh's 4 ranks",
+           p.mesh = std::make_unique<plan::Mesh>(4, 0, false)),
+    DAMAGE(Shards, 3023, "3 shards do not divide the mesh's 4 ranks",
+           p.mesh = std::make_unique<plan::Mesh>(4, 3, false)),
+    DAMAGE(UnitBytes, 3023, "its 1280 bytes are not a multiple of 512",
+           p.units[0]->bytes = 1280),
+    DAMAGE(RangeBytes, 3023,
+           "its range is slice 'adapters' of 256 bytes, expected 512",
+           p.units[1]->bytes = 1024),
+    DAMAGE(ContentBytes, 3012,
+           "arena 'step': its contents need more than its 8192 bytes",
+           p.arenas[3]->contents[0]->bytes = 8193),
+    DAMAGE(ContentName, 3010, "content 0 has a name of 0 bytes",
+           p.arenas[3]->contents[0]->name = ""),
+    DAMAGE(SliceUnit, 3011, "slice 3 'first': it names unit 2 of 2",
+           p.slices[3]->unit = 2),
+    DAMAGE(SliceUnitNegative, 3011, "it names unit -2 of 2",
+           p.slices[3]->unit = -2),
+    DAMAGE(SliceUnitBytes, 3023, "its 1025 bytes are more than unit 'layers'",
+           p.slices[5]->bytes = 1025),
+    DAMAGE(OrdinalsMissing, 3023, "it has a unit, but no ordinals",
+           p.slices[3]->ordinals.clear()),
+    DAMAGE(OrdinalsWithoutUnit, 3023, "it has ordinals, but no unit",
+           p.slices[3]->unit = -1),
+    DAMAGE(Ordinal, 3011, "it names ordinal 4 of 4 of unit 'layers'",
+           p.slices[3]->ordinals[0] = 4),
+    DAMAGE(OrdinalsShort, 3012,
+           "the source (slice 4 'next') has ordinals of 2 for an index that "
+           "takes 3",
+           p.slices[4]->ordinals.pop_back()),
+    DAMAGE(OrdinalsWithoutIndex, 3013, "uses an index argument",
+           p.slices[3]->ordinals.push_back(1)),
+    DAMAGE(ManyEvents, 3025, "the plan has 65537 events, at most 65536",
+           p.events = 65537),
+    DAMAGE(RecordEvent, 3011, "instruction 0 (record): it names event 5 of 5",
+           instructionOf(p, 0, 0).op.AsRecord()->event = 5),
+    DAMAGE(WaitEvent, 3011, "instruction 1 (wait): it names event 6 of 5",
+           instructionOf(p, 0, 1).op.AsWait()->event = 6),
+    DAMAGE(GatherGroup, 3011, "instruction 3 (all_gather): group 3 is unknown",
+           instructionOf(p, 0, 3).op.AsAllGather()->group = plan::Group(3)),
+    DAMAGE(GatherSource, 3024, "the source is slice 'first' of 512 bytes, too",
+           instructionOf(p, 0, 3).op.AsAllGather()->bytes = 513),
+    DAMAGE(GatherDestination, 3024,
+           "slice 'first.slot' of 1024 bytes, too small for 2048",
+           instructionOf(p, 0, 3).op.AsAllGather()->group =
+               plan::Group::World),
+    DAMAGE(GatherBytes, 3024, "it has -1 bytes",
+           instructionOf(p, 0, 3).op.AsAllGather()->bytes = -1),
+    DAMAGE(GatherSlice, 3011, "the source names slice 99",
+           instructionOf(p, 0, 3).op.AsAllGather()->src = 99),
+    DAMAGE(ScatterGroup, 3011, "group 9 is unknown",
+           scatter(p).group = plan::Group(9)),
+    DAMAGE(ScatterType, 3011, "element type 3 is unknown",
+           scatter(p).type = plan::CommType(3)),
+    DAMAGE(ScatterElements, 3024, "it has 0 elements", scatter(p).elements = 0),
+    DAMAGE(ScatterSource, 3024, "slice 'sums' of 512 bytes, too small for 520",
+           scatter(p).elements = 65),
+    DAMAGE(ScatterDestination, 3024, "slice 'adapters.grad' of 256 bytes, too",
+           scatter(p).ranges = 1;
+           scatter(p).elements = 65),
+    DAMAGE(ScatterHuge, 3024, "too small for",
+           scatter(p).elements = INT64_MAX),
+    DAMAGE(ScatterRanges, 3024, "its 4 ranges do not divide the 2 ranks of "
+                                "group shard",
+           scatter(p).ranges = 4),
+    DAMAGE(ScatterRangesZero, 3024, "its 0 ranges", scatter(p).ranges = 0),
+    DAMAGE(ScatterAligned, 3024, "slice 'sums', is not aligned",
+           p.slices[12]->offset += 2),
+    DAMAGE(ReduceGroup, 3011, "group 4 is unknown",
+           instructionOf(p, 1, 0).op.AsAllReduce()->group = plan::Group(4)),
+    DAMAGE(ReduceType, 3011, "element type 7 is unknown",
+           instructionOf(p, 1, 0).op.AsAllReduce()->type = plan::CommType(7)),
+    DAMAGE(ReduceElements, 3024, "it has -64 elements",
+           instructionOf(p, 1, 0).op.AsAllReduce()->elements = -64),
+    DAMAGE(ReduceData, 3024, "slice 'adapters.grad' of 256 bytes, too small",
+           instructionOf(p, 1, 0).op.AsAllReduce()->type = plan::CommType::F64),
+    DAMAGE(ReduceAligned, 3024, "its data, slice 'norm', is not aligned",
+           p.slices[13]->offset += 4),
+    DAMAGE(ScalarLoop, 3025,
+           "instruction 6 (wait): it is in a loop whose count depends on a "
+           "scalar",
+           dependOnScalar(p)),
+    DAMAGE(ScalarLoopAround, 3025,
+           "instruction 1 (all_gather): it is in a loop whose count depends",
+           dependOnScalar(p);
+           auto &steps = p.functions[0]->body;
+           auto gather = std::move(steps[5]->op.AsLoop()->body[3]);
+           steps[5]->op.AsLoop()->body = body(std::move(gather));
+           steps.erase(steps.begin(), steps.begin() + 5)),
+    DAMAGE(WritesFrom, 3016, "it writes from argument 5 on of 4",
+           instructionOf(p, 1, 3).op.AsLaunch()->writes_from = 5),
+    DAMAGE(Flops, 3016, "operations",
+           instructionOf(p, 1, 3).op.AsLaunch()->flops = -1),
+    DAMAGE(FlopsNotANumber, 3016, "operations",
+           instructionOf(p, 1, 3).op.AsLaunch()->flops = std::nan("")),
+    DAMAGE(MeanFunction, 3011, "its mean function is number 8 of 8",
+           p.parameters[0]->loader->mean_function = 8),
+    DAMAGE(MeanFunctionIndex, 3023,
+           "its mean function 'load_w' takes 2 indices, expected 1",
+           p.parameters[0]->loader->mean_function = 3),
+    DAMAGE(ScalesFunction, 3023,
+           "its scales function 'mean_w' takes 0 indices, expected 2",
+           p.parameters[0]->loader->scales_function = 4),
+    DAMAGE(ScalesMissing, 3020, "some of mean, scales and offset function",
+           p.parameters[0]->loader->scales_function = -1),
+    DAMAGE(OffsetMissing, 3020, "some of mean, scales and offset function",
+           p.parameters[0]->loader->offset_function = -1),
+    DAMAGE(OffsetFunction, 3023, "its offset function 'load_w' takes 2",
+           p.parameters[0]->loader->offset_function = 3),
 };
 
 static std::string damageName(const testing::TestParamInfo<Damage> &info) {
@@ -308,4 +519,8 @@ INSTANTIATE_TEST_SUITE_P(Ranges, PlanCheck, testing::ValuesIn(ranges),
 INSTANTIATE_TEST_SUITE_P(Extents, PlanCheck, testing::ValuesIn(extents),
                          damageName);
 INSTANTIATE_TEST_SUITE_P(HostData, PlanCheck, testing::ValuesIn(hostData),
+                         damageName);
+INSTANTIATE_TEST_SUITE_P(Units, PlanCheck, testing::ValuesIn(units),
+                         damageName);
+INSTANTIATE_TEST_SUITE_P(Sharded, ShardedPlanCheck, testing::ValuesIn(sharded),
                          damageName);

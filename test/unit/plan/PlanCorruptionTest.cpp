@@ -1,7 +1,9 @@
 // Damaged plan files are refused by an Error, or are harmless; they never crash
 // a reader. (Run under the address and undefined-behaviour sanitizers in CI.)
+#include "runtime/plan/Estimate.h"
 #include "runtime/plan/MemoryTable.h"
 #include "runtime/plan/PlanText.h"
+#include "runtime/plan/ScheduleCheck.h"
 #include "runtime/support/Error.h"
 #include "test/unit/plan/PlanBuilder.h"
 
@@ -26,17 +28,23 @@ static void seal(std::vector<uint8_t> &bytes) {
   std::memcpy(bytes.data() + 16, &hash, sizeof hash);
 }
 
+static const Hardware machine =
+    readHardware(FSDPQ_TEST_INPUTS "/../../tools/hardware/h200-nvlink.json");
+
 /// The id of the Error, or 0 if the plan is accepted and can be worked with.
 static int refusal(const std::vector<uint8_t> &bytes) {
   try {
     auto plan = LoadedPlan::fromBytes(bytes, "damaged plan");
     EXPECT_FALSE(planText(*plan).empty());
     EXPECT_FALSE(buildMemoryTable(plan->plan()).text().empty());
+    checkSchedule(plan->plan());
+    for (const plan::Function *function : *plan->plan().functions())
+      EXPECT_GE(estimateFunction(plan->plan(), *function, machine).seconds, 0);
     return 0;
   } catch (const Error &error) {
     EXPECT_EQ(error.exitCode(), ExitCode::BadInput) << error.what();
     EXPECT_GE(error.id(), 3001);
-    EXPECT_LE(error.id(), 3022);
+    EXPECT_LE(error.id(), 3026);
     return error.id();
   }
 }
@@ -73,7 +81,7 @@ TEST(PlanCorruption, OtherVersionsAreRefused) {
 
 // Damage behind a right checksum meets the verifier and our own check.
 TEST(PlanCorruption, SealedDamageNeverCrashes) {
-  const std::vector<uint8_t> sound = encodePlan(samplePlan().plan);
+  const std::vector<uint8_t> sound = encodePlan(shardedPlan().plan);
   std::mt19937_64 random(20240607);
   static constexpr uint64_t extremes[] = {
       0,          1,          0x7f,      0xff,       0x7fffffff,
@@ -120,13 +128,18 @@ TEST(PlanCorruption, UnknownOpcodeIsRefused) {
       reinterpret_cast<const flatbuffers::Table *>(instruction)
           ->GetAddressOf(plan::Instruction::VT_OP_TYPE);
   ASSERT_NE(type, nullptr);
-  for (unsigned code : {0u, 6u, 255u}) {
+  for (unsigned code : {0u, 11u, 255u}) {
     std::vector<uint8_t> damaged = sound;
     damaged[static_cast<size_t>(type - sound.data())] =
         static_cast<uint8_t>(code);
     seal(damaged);
     EXPECT_EQ(refusal(damaged), 3011) << "opcode " << code;
   }
+}
+
+template <typename Table>
+static auto none(flatbuffers::FlatBufferBuilder &builder) {
+  return builder.CreateVector(std::vector<flatbuffers::Offset<Table>>());
 }
 
 // Many tables that share one long vector would make a small file mean much
@@ -139,25 +152,17 @@ TEST(PlanCorruption, SharedTablesAreRefused) {
   std::vector<flatbuffers::Offset<plan::Slice>> slices;
   for (int i = 0; i < 1000; ++i)
     slices.push_back(plan::CreateSlice(builder, name, 0, 0, 0, 8, 0, table));
-  auto none =
-      builder.CreateVector(std::vector<flatbuffers::Offset<plan::Function>>());
   auto text = builder.CreateString("t");
+  const plan::Mesh mesh(1, 1, false);
   plan::FinishPlanBuffer(
       builder,
       plan::CreatePlan(
-          builder, text, text, 0,
-          builder.CreateVector(
-              std::vector<flatbuffers::Offset<plan::Scalar>>()),
-          builder.CreateVectorOfStrings({"compute"}),
+          builder, text, text, &mesh, 0, none<plan::Scalar>(builder),
+          builder.CreateVectorOfStrings({"compute"}), 0,
           builder.CreateVector(&arena, 1), builder.CreateVector(slices),
-          builder.CreateVector(
-              std::vector<flatbuffers::Offset<plan::Kernel>>()),
-          none,
-          builder.CreateVector(std::vector<flatbuffers::Offset<plan::Port>>()),
-          builder.CreateVector(std::vector<flatbuffers::Offset<plan::Port>>()),
-          builder.CreateVector(
-              std::vector<flatbuffers::Offset<plan::Parameter>>()),
-          -1));
+          none<plan::Kernel>(builder), none<plan::Function>(builder),
+          none<plan::Port>(builder), none<plan::Port>(builder),
+          none<plan::Unit>(builder), none<plan::Parameter>(builder), -1));
   std::vector<uint8_t> bytes = encodePlan(samplePlan().plan);
   bytes.resize(headerBytes);
   bytes.insert(bytes.end(), builder.GetBufferPointer(),

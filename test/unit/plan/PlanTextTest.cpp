@@ -12,10 +12,11 @@ using testing::HasSubstr;
 
 TEST(PlanText, WholePlan) {
   auto plan = samplePlan().load();
-  EXPECT_EQ(planText(*plan), "plan version 1 hash " + plan->hash() + R"(
+  EXPECT_EQ(planText(*plan), "plan version 2 hash " + plan->hash() + R"(
 compiler test
 target generic
 metadata model = sample
+mesh 1 ranks, 1 shards
 scalar tokens : i64 max 64
 scalar lr : f64
 stream compute
@@ -30,30 +31,89 @@ slice y : step + 2048, 1024 bytes, at i1 * 1024
 slice w : step + 5120, 64 bytes, at [0, 64][i2]
 slice b.grad : step + 6144, 16 bytes
 slice b : base + 1024, 16 bytes
+slice layers : base + 1280, 256 bytes, at i0 * 256
+slice adapters : base + 1024, 256 bytes
+slice adapters.grad : step + 6144, 256 bytes
+slice layer : step + 6400, 256 bytes
 kernel quantize : CpuObject symbol quantize, 3 bytes, hash 0123
 kernel rms_norm : CpuObject symbol rms_norm, 2 bytes, hash 0123
 input ids : i32[tokens] in x
 output loss : f32[1] in b.grad
 staging staging
-parameter w : <16x16x!qt.nf4<block = 64>> layers(0, 1, 5) load load_w hf "model.layers.{layer}.w.weight"
-  component codes : u8[128] in w.codes
-  component absmax : f32[4] in w.absmax
-parameter b : <4xf32> trainable kaiming_uniform(4) gradient b.grad
-  component data : f32[4] in b
+unit layers : 256 bytes in layers layers(0, 1, 5) begin begin_layers store store_layers
+unit adapters : 256 bytes in adapters gradient adapters.grad
+parameter w : <16x16x!qt.nf4<block = 64>> in layers load 2 pieces load_w hf "model.layers.{layer}.w.weight"
+  component codes : u8[128] at 0
+  component absmax : f32[4] at 128
+parameter b : <4xf32> in adapters trainable kaiming_uniform(4)
+  component data : f32[4] at 0
 function load_w(i0 < 3) {
-  launch quantize grid(4) args(staging, w.codes[i0], w.absmax[i0], 7*i0 + 1) on compute  // 0
+  launch quantize grid(4) args(staging, w.codes[i0], w.absmax[i0], 7*i0 + 1) writes_from 1 on compute  // 0
 }
 function micro_step() {
   fill x = 7, tokens*16 bytes on compute  // 0
   loop i1 < tokens/24 + 1 {  // 1
     loop i2 < 2 {  // 2
       gemm f32 y[i1](pitch 4) = 1 * x(pitch 4) * w[i2]'(pitch 4) + 0 * c, m(tokens) n(4) k(4) on compute  // 3
-      launch rms_norm grid(min(24, tokens - 24*i1)) args(y[i1], min(24, tokens - 24*i1), %lr, const 0.25) on copy  // 4: model.mlir:12
+      launch rms_norm grid(min(24, tokens - 24*i1)) args(y[i1], min(24, tokens - 24*i1), %lr, const 0.25) writes_from 0 on copy  // 4: model.mlir:12
     }
   }
   copy b.grad = b, 16 bytes on compute  // 5
 }
+function begin_layers() {
+  fill layer = 0, 256 bytes on compute  // 0
+}
+function store_layers(i0 < 3) {
+  reduce_scatter world u8 layer -> layers[i0], 1 ranges of 256 on compute  // 0
+}
 )");
+}
+
+TEST(PlanText, Sharded) {
+  PlanBuilder b = shardedPlan();
+  b.mesh(4, 2, /*deterministic=*/true);
+  b.plan.functions[1]->body[1]->op.AsLaunch()->flops = 2.5e9;
+  const std::string text = planText(*b.load());
+  EXPECT_THAT(text, HasSubstr(R"(
+mesh 4 ranks, 2 shards, deterministic
+scalar lr : f64
+stream compute
+stream gather
+stream reduce
+events 5
+)"));
+  EXPECT_THAT(text, HasSubstr(R"(
+arena step : 8192 bytes
+  content gathered layers : 2048 bytes
+)"));
+  EXPECT_THAT(text, HasSubstr(R"(
+slice first.slot : step + 0, 1024 bytes, holds layers 0
+slice next.slot : step + 0, 1024 bytes, at [1024, 0, 1024][i1], holds layers [1, 2, 3][i1]
+)"));
+  EXPECT_THAT(text, HasSubstr(" load 2 pieces load_w mean mean_w scales "
+                              "scales_w offset offset_w hf \"model.layers."));
+  EXPECT_THAT(text, HasSubstr(R"(
+function micro_step() {
+  record e0 on compute  // 0
+  wait e0 on gather  // 1
+  all_gather shard trained -> trained.whole, 256 bytes on gather  // 2
+  all_gather shard first -> first.slot, 512 bytes on gather  // 3: layer 0
+  record e1 on gather  // 4
+  loop i1 < 3 {  // 5
+    wait e1 on compute  // 6
+    record e2 on compute  // 7
+    wait e2 on gather  // 8
+    all_gather shard next[i1] -> next.slot[i1], 512 bytes on gather  // 9: layer i + 1
+)"));
+  EXPECT_THAT(text, HasSubstr("  reduce_scatter shard f32 sums -> "
+                              "adapters.grad, 2 ranges of 64, accumulate on "
+                              "reduce  // 17\n"));
+  EXPECT_THAT(text, HasSubstr(R"(
+function optimizer_step() {
+  all_reduce replica f32 adapters.grad, 64 elements on compute  // 0
+  launch square grid(1) args(adapters.grad, norm) writes_from 1 flops(2.5e+09) on compute  // 1
+  all_reduce world f64 norm, 1 elements on compute  // 2
+)"));
 }
 
 TEST(PlanText, TablesAreShortened) {

@@ -28,10 +28,11 @@ PlanBuilder samplePlan() {
   const uint32_t quantize = b.kernel("quantize", {1, 2, 3});
   const uint32_t norm = b.kernel("rms_norm", {4, 5});
 
-  b.function(
+  const uint32_t load = b.function(
       "load_w",
-      body(launch(quantize, constant(4), sliceArg(staging), sliceArg(codes),
-                  sliceArg(absmax), extentArg(ofIndex(0, 7, 1)))),
+      body(writingFrom(1, launch(quantize, constant(4), sliceArg(staging),
+                                 sliceArg(codes), sliceArg(absmax),
+                                 extentArg(ofIndex(0, 7, 1))))),
       3);
 
   plan::GemmT gemm;
@@ -46,11 +47,11 @@ PlanBuilder samplePlan() {
   gemm.lda = gemm.ldb = gemm.ldc = 4;
   // Chunks of 24 tokens, the last one shorter.
   const plan::Extent chunk(static_cast<int32_t>(tokens), 1, 1, 1, -24, 0, 24);
-  Body inner = body(instruction(std::move(gemm)),
-                    launch(norm, chunk, sliceArg(y), extentArg(chunk),
-                           scalarArg(rate), constantArg(0.25)));
-  inner[1]->stream = 1;
-  inner[1]->location = "model.mlir:12";
+  Body inner =
+      body(instruction(std::move(gemm)),
+           located("model.mlir:12",
+                   on(1, launch(norm, chunk, sliceArg(y), extentArg(chunk),
+                                scalarArg(rate), constantArg(0.25)))));
   b.function("micro_step", body(fill(x, 7, ofScalar(tokens, 16)),
                                 loop(ofScalar(tokens, 1, 24, 1),
                                      body(loop(constant(2), std::move(inner)))),
@@ -59,38 +60,35 @@ PlanBuilder samplePlan() {
   b.input("ids", x, ofScalar(tokens), "i32");
   b.output("loss", gradient, constant(1));
 
-  auto component = [](const std::string &name, const std::string &dtype,
-                      uint32_t slice, uint64_t elements) {
-    auto result = std::make_unique<plan::ComponentT>();
-    result->name = name;
-    result->dtype = dtype;
-    result->slice = slice;
-    result->elements = elements;
-    return result;
-  };
-  auto quantised = std::make_unique<plan::ParameterT>();
-  quantised->name = "w";
-  quantised->hf = "model.layers.{layer}.w.weight";
-  quantised->layers = {0, 1, 5};
-  quantised->shape = {16, 16};
-  quantised->scheme = "!qt.nf4<block = 64>";
-  quantised->components.push_back(component("codes", "u8", codes, 128));
-  quantised->components.push_back(component("absmax", "f32", absmax, 4));
-  quantised->load_function = 0;
-  quantised->gradient = -1;
-  plan.parameters.push_back(std::move(quantised));
+  const uint32_t layers = b.slice("layers", base, 1280, 256, 0, 256);
+  const uint32_t adapters = b.slice("adapters", base, 1024, 256);
+  const uint32_t gradients = b.slice("adapters.grad", step, 6144, 256);
+  const uint32_t whole = b.slice("layer", step, 6400, 256);
+  const uint32_t begin =
+      b.function("begin_layers", body(fill(whole, 0, constant(256))));
+  const uint32_t store =
+      b.function("store_layers",
+                 body(reduceScatter(plan::Group::World, plan::CommType::U8,
+                                    layers, whole, 256, 1)),
+                 3);
 
-  auto adapter = std::make_unique<plan::ParameterT>();
-  adapter->name = "b";
-  adapter->shape = {4};
-  adapter->scheme = "f32";
-  adapter->components.push_back(component("data", "f32", bias, 4));
-  adapter->trainable = true;
-  adapter->init = plan::Init::KaimingUniform;
-  adapter->fan_in = 4;
-  adapter->load_function = -1;
-  adapter->gradient = static_cast<int32_t>(gradient);
-  plan.parameters.push_back(std::move(adapter));
+  const uint32_t unit = b.unit("layers", 256, layers, {0, 1, 5});
+  plan.units[unit]->begin_function = static_cast<int32_t>(begin);
+  plan.units[unit]->store_function = static_cast<int32_t>(store);
+  const uint32_t trained =
+      b.unit("adapters", 256, adapters, {}, static_cast<int32_t>(gradients));
+
+  const uint32_t quantised =
+      b.parameter("w", unit, {16, 16}, "!qt.nf4<block = 64>");
+  b.component(quantised, "codes", "u8", 0, 128);
+  b.component(quantised, "absmax", "f32", 128, 4);
+  b.loader(quantised, "model.layers.{layer}.w.weight", 2, load);
+
+  const uint32_t adapter = b.parameter("b", trained, {4});
+  b.component(adapter, "data", "f32", 0, 4);
+  plan.parameters[adapter]->trainable = true;
+  plan.parameters[adapter]->init = plan::Init::KaimingUniform;
+  plan.parameters[adapter]->fan_in = 4;
 
   plan.staging = static_cast<int32_t>(staging);
   return b;

@@ -1,7 +1,8 @@
-#include "runtime/exec/Executor.h"
 #include "runtime/train/AdapterInit.h"
+#include "runtime/comm/Solo.h"
+#include "runtime/exec/Executor.h"
 #include "runtime/train/Parameters.h"
-#include "test/unit/train/ToyModel.h"
+#include "test/unit/train/ToyRanks.h"
 
 #include <cmath>
 #include <gmock/gmock.h>
@@ -51,6 +52,10 @@ TEST(KaimingUniform, DependsOnAllItsKeys) {
   // An element does not depend on how many there are.
   const auto longer = values(128, 42, "q_proj.lora_A", 0);
   EXPECT_TRUE(std::equal(one.begin(), one.end(), longer.begin()));
+  // Nor on where the computation starts.
+  std::vector<float> rest(28);
+  kaimingUniform(rest, 64, 42, "q_proj.lora_A", 0, 100);
+  EXPECT_TRUE(std::equal(rest.begin(), rest.end(), longer.begin() + 100));
 }
 
 // Changing the generator would change every run's seed; these were computed by
@@ -63,7 +68,8 @@ TEST(KaimingUniform, FixedValues) {
 
 TEST(InitialiseAdapters, EachInstanceByItsLayer) {
   FunctionDevice device;
-  Executor executor(toyModel(device).load(), device);
+  const auto solo = makeSolo();
+  Executor executor(toyModel(device).load(), device, *solo);
   const auto &parameters = *executor.plan().plan().parameters();
   const float junk = 7;
   writeParameter(executor, *parameters.Get(1), 1, &junk);
@@ -76,4 +82,17 @@ TEST(InitialiseAdapters, EachInstanceByItsLayer) {
             values(2, 5, "q.lora_B", 0, 4));
   EXPECT_EQ(readParameter(executor, *parameters.Get(2), 1),
             values(2, 5, "q.lora_B", 3, 4));
+}
+
+// The second rank of two holds the second half of lora_B alone.
+TEST(InitialiseAdapters, RanksComputeWhatTheyHold) {
+  const std::vector<float> wanted = values(2, 5, "q.lora_B", 3, 4);
+  for (const ToyMesh &mesh : toyMeshes)
+    expectSuccess(onToyRanks(mesh, [&](Executor &executor) {
+      initialiseAdapters(executor, 5);
+      EXPECT_EQ(readParameter(executor, parameterOf(executor, 2), 1), wanted)
+          << mesh;
+      EXPECT_EQ(readParameter(executor, parameterOf(executor, 1), 1),
+                std::vector<float>{0});
+    }));
 }

@@ -1,9 +1,10 @@
-#include "runtime/io/Safetensors.h"
 #include "runtime/train/Adapter.h"
+#include "runtime/comm/Solo.h"
+#include "runtime/io/Safetensors.h"
 #include "runtime/train/AdapterInit.h"
 #include "runtime/train/Parameters.h"
 #include "test/unit/io/TestFiles.h"
-#include "test/unit/train/ToyModel.h"
+#include "test/unit/train/ToyRanks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +20,8 @@ namespace {
 class Adapter : public testing::Test {
 protected:
   FunctionDevice device;
-  Executor executor{toyModel(device).load(), device};
+  std::unique_ptr<Communicator> solo = makeSolo();
+  Executor executor{toyModel(device).load(), device, *solo};
   ScratchFolder folder;
 
   const plan::Parameter &parameter(uint32_t number) {
@@ -94,36 +96,32 @@ TEST_F(Adapter, RoundTrip) {
 
 namespace {
 
-/// Adds rank-4 adapters of a module of layers 0 to 2.
-void addAdapters(PlanBuilder &b, const std::string &module, int64_t in,
-                 int64_t out) {
-  auto addFactor = [&](const std::string &factor, std::vector<int64_t> shape,
-                       plan::Init init) {
-    const auto elements = static_cast<uint64_t>(shape[0] * shape[1]);
-    const std::string name = module + "." + factor;
-    auto component = std::make_unique<plan::ComponentT>();
-    component->name = "data";
-    component->dtype = "f32";
-    component->slice =
-        b.slice(name, b.arena(name, 3 * 4 * elements), 0, 4 * elements, 0,
-                static_cast<int64_t>(4 * elements));
-    component->elements = elements;
-    auto parameter = std::make_unique<plan::ParameterT>();
-    parameter->name = name;
-    parameter->hf = "base_model.model.model.layers.{layer}.self_attn." + name +
-                    ".weight";
-    parameter->layers = {0, 1, 2};
-    parameter->shape = std::move(shape);
-    parameter->scheme = "f32";
-    parameter->components.push_back(std::move(component));
-    parameter->trainable = true;
-    parameter->init = init;
-    parameter->fan_in = in;
-    parameter->load_function = parameter->gradient = -1;
-    b.plan.parameters.push_back(std::move(parameter));
+/// A plan of rank-4 adapters of three modules of layers 0 to 2.
+PlanBuilder peftPlan(uint32_t ranks, uint32_t shards) {
+  constexpr uint64_t unitBytes = 6 * 1024;
+  PlanBuilder b;
+  b.mesh(ranks, shards);
+  const uint64_t range = unitBytes / shards;
+  const uint32_t unit =
+      b.unit("adapters", unitBytes,
+             b.slice("adapters", b.arena("adapters", 3 * range), 0, range, 0,
+                     static_cast<int64_t>(range)),
+             {0, 1, 2});
+  uint64_t offset = 256; // so that the ranges' borders cut tensors
+  auto add = [&](const std::string &factor, std::vector<int64_t> shape) {
+    const auto bytes = static_cast<uint64_t>(shape[0] * shape[1]) * 4;
+    addParameter(b, factor,
+                 "base_model.model.model.layers.{layer}.self_attn." + factor +
+                     ".weight",
+                 std::move(shape), unit, offset);
+    offset += bytes;
   };
-  addFactor("lora_A", {4, in}, plan::Init::KaimingUniform);
-  addFactor("lora_B", {out, 4}, plan::Init::Zeros);
+  for (const auto &[module, out] :
+       {std::pair("o_proj", 64), {"q_proj", 64}, {"v_proj", 32}}) {
+    add(std::string(module) + ".lora_A", {4, 64});
+    add(std::string(module) + ".lora_B", {out, 4});
+  }
+  return b;
 }
 
 } // namespace
@@ -131,12 +129,9 @@ void addAdapters(PlanBuilder &b, const std::string &module, int64_t in,
 // A file that PEFT wrote comes out again with the same tensors.
 TEST(PeftAdapter, RoundTrip) {
   const std::string original = FSDPQ_TEST_INPUTS "/train/peft/rslora_r4";
-  PlanBuilder b;
-  addAdapters(b, "o_proj", 64, 64);
-  addAdapters(b, "q_proj", 64, 64);
-  addAdapters(b, "v_proj", 64, 32);
   FunctionDevice device;
-  Executor executor(b.load(), device);
+  const auto solo = makeSolo();
+  Executor executor(peftPlan(1, 1).load(), device, *solo);
   loadAdapter(executor, original);
   ScratchFolder folder;
   const AdapterConfig config = readAdapterConfig(original);
@@ -214,4 +209,37 @@ TEST_F(Adapter, FolderThatIsNotThere) {
                           folder.path("nowhere"));
             }),
             1301);
+}
+
+TEST(PeftAdapter, FilesDoNotDependOnTheRanks) {
+  const std::string original = FSDPQ_TEST_INPUTS "/train/peft/rslora_r4";
+  std::vector<std::string> files;
+  for (const ToyMesh &mesh : toyMeshes) {
+    ScratchFolder folder;
+    expectSuccess(onRanks(mesh.ranks, [&](Communicator &communicator) {
+      FunctionDevice device;
+      Executor executor(peftPlan(mesh.ranks, mesh.shards).load(), device,
+                        communicator);
+      loadAdapter(executor, original);
+      saveAdapter(executor, readAdapterConfig(original), folder.path());
+    }));
+    files.push_back(readFile(folder.path(adapterWeightsFile)) +
+                    readFile(folder.path(adapterConfigFile)));
+    EXPECT_EQ(files.back(), files.front()) << mesh;
+  }
+  // 18 tensors of 4 * 64 or 4 * 32 floats.
+  EXPECT_GT(files.front().size(), 3 * (5 * 256 + 128) * sizeof(float));
+}
+
+TEST(AdapterOnRanks, AFailureOfTheWriterReachesAll) {
+  ScratchFolder folder;
+  const std::vector<RankEnd> ends = onToyRanks({3, 3}, [&](Executor &executor) {
+    saveAdapter(executor, AdapterConfig(), folder.path("nowhere"));
+  });
+  EXPECT_EQ(ends[0].id, 1301);
+  for (const size_t rank : {1, 2}) {
+    EXPECT_EQ(ends[rank].id, 5040);
+    EXPECT_EQ(ends[rank].code, ends[0].code);
+    EXPECT_THAT(ends[rank].message, testing::HasSubstr(ends[0].message));
+  }
 }

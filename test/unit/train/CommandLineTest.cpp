@@ -180,7 +180,14 @@ TEST(CommandLine, ValuesThatAreErrors) {
       {"model_name", "", 6005, "expected a value"},
       {"resume", "auto", 6007, "--resume is not there yet"},
       {"profile", "true", 6007, "--profile is not there yet"},
-      {"memory_budget", "22GiB", 6007, "--memory_budget"},
+      {"host_memory_budget", "22GiB", 6007, "--host_memory_budget"},
+      {"nproc_per_node", "0", 6005, "from 1 to 4096"},
+      {"world_size", "-2", 6005, "from -1 to 65536"},
+      {"shard_group", "0", 6005, "--shard_group"},
+      {"master_port", "65536", 6005, "from 0 to 65535"},
+      {"collective_timeout", "0", 6005, "from 1"},
+      {"fsdp_units", "attn", 6005, "layer|attn+mlp"},
+      {"loss_average", "tokens", 6005, "did you mean token?"},
   };
   for (const Case &testCase : cases)
     EXPECT_EQ(errorId(
@@ -194,10 +201,9 @@ TEST(CommandLine, ValuesThatAreErrors) {
 }
 
 TEST(CommandLine, InertAndMootValuesAreAccepted) {
-  const CommandLine line =
-      parse({"--profile", "false", "--profile_memory=False",
-             "--memory-budget", "auto", "--low_memory", "true", "--no_sync",
-             "--loading_workers", "-1"});
+  const CommandLine line = parse(
+      {"--profile", "false", "--profile_memory=False", "--host-memory-budget",
+       "auto", "--low_memory", "true", "--no_sync", "--loading_workers", "-1"});
   EXPECT_THAT(line.notes,
               ElementsAre(HasSubstr("--low_memory has no effect: "),
                           HasSubstr("--no_sync has no effect: "),
@@ -230,6 +236,24 @@ TEST(Values, Nearest) {
   EXPECT_EQ(nearest("zzzzzz", {"optimizer", "output_dir"}), "");
   EXPECT_EQ(nearest("", {"a"}), "");
   EXPECT_EQ(nearest(std::string(100000, 'a'), {"a"}), "");
+}
+
+TEST(Values, Bytes) {
+  EXPECT_EQ(readBytes("4096"), 4096);
+  EXPECT_EQ(readBytes("22GiB"), int64_t(22) << 30);
+  EXPECT_EQ(readBytes("1.5 GB"), 1500000000);
+  EXPECT_EQ(readBytes("512mib"), 512 << 20);
+  EXPECT_EQ(readBytes("2TiB"), int64_t(2) << 40);
+  EXPECT_EQ(readBytes("7kb"), 7000);
+  EXPECT_EQ(readBytes("0.5KiB"), 512);
+  EXPECT_EQ(readBytes("3B"), 3);
+  for (const char *wrong : {"", "GiB", "0", "0.5", "-1", "1 GiBB", "1Gi", "1G",
+                            "1e9", "nan", "1.2.3GB", "1PiB", "9999999TiB", "%"})
+    EXPECT_EQ(readBytes(wrong), std::nullopt) << wrong;
+  EXPECT_EQ(readPercentage("90%"), 0.9);
+  EXPECT_EQ(readPercentage("12.5%"), 0.125);
+  for (const char *wrong : {"", "%", "0%", "101%", "-1%", "90", "90 %%"})
+    EXPECT_EQ(readPercentage(wrong), std::nullopt) << wrong;
 }
 
 TEST(Values, NumbersAsPeopleWriteThem) {

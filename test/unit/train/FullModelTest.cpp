@@ -1,10 +1,12 @@
+#include "runtime/train/FullModel.h"
+#include "runtime/comm/Solo.h"
 #include "runtime/io/Json.h"
 #include "runtime/io/Safetensors.h"
-#include "runtime/train/FullModel.h"
 #include "runtime/train/Parameters.h"
 #include "test/unit/io/TestFiles.h"
-#include "test/unit/train/ToyModel.h"
+#include "test/unit/train/ToyRanks.h"
 
+#include <array>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,10 +19,10 @@ TEST(FullModel, FolderOfHuggingFace) {
   FunctionDevice device;
   PlanBuilder b = toyModel(device);
   b.plan.parameters.resize(1); // no adapters
-  Executor executor(b.load(), device);
+  const auto solo = makeSolo();
+  Executor executor(b.load(), device, *solo);
   const float values[] = {7, 8};
-  writeParameter(executor, *executor.plan().plan().parameters()->Get(0), 1,
-                 values);
+  writeParameter(executor, parameterOf(executor, 0), 1, values);
 
   ScratchFolder model, out;
   model.write("tokenizer.json", "{\"version\": \"1.0\"}");
@@ -49,10 +51,34 @@ TEST(FullModel, QuantisedParametersAreRefused) {
   scale.components[0]->name = "codes";
   scale.components[0]->dtype = "u8";
   scale.components[0]->elements = 1;
-  Executor executor(b.load(), device);
+  const auto solo = makeSolo();
+  Executor executor(b.load(), device, *solo);
   ScratchFolder out;
   EXPECT_EQ(errorId([&] { saveFullModel(executor, {}, "", out.path()); },
                     "!qt.nf4"),
             5003);
   EXPECT_TRUE(std::filesystem::is_empty(out.path()));
+}
+
+TEST(FullModel, FilesDoNotDependOnTheRanks) {
+  std::vector<std::string> files;
+  for (const ToyMesh &mesh : toyMeshes) {
+    ScratchFolder out;
+    expectSuccess(onToyRanks(
+        mesh,
+        [&](Executor &executor) {
+          const float values[] = {1, 2, 3, 4};
+          for (int64_t i : {0, 1})
+            writeParameter(executor, parameterOf(executor, 0), i,
+                           values + 2 * i);
+          saveFullModel(executor, {{"hidden_size", 4}}, "", out.path());
+        },
+        [](PlanBuilder &b, FunctionDevice &, int64_t) {
+          b.plan.parameters.resize(1); // no adapters
+        }));
+    files.push_back(readFile(out.path("model.safetensors")));
+    EXPECT_EQ(files.back(), files.front()) << mesh;
+  }
+  const std::string wanted = bytesOf(std::array{1.f, 2.f, 3.f, 4.f});
+  EXPECT_TRUE(files.front().ends_with(wanted));
 }

@@ -1,7 +1,8 @@
 #include "runtime/train/Generator.h"
 
+#include "runtime/comm/Solo.h"
 #include "test/unit/io/TestFiles.h"
-#include "test/unit/train/ToyModel.h"
+#include "test/unit/train/ToyRanks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +17,8 @@ using testing::ElementsAre;
 // After i the toy says i + 1, modulo 8.
 TEST(Generator, StopsAtAStopToken) {
   FunctionDevice device;
-  Executor executor(toyModel(device).load(), device);
+  const auto solo = makeSolo();
+  Executor executor(toyModel(device).load(), device, *solo);
   const Generation result =
       generateGreedily(executor, {5, 2}, {.maxNewTokens = 20, .stopIds = {0}});
   EXPECT_THAT(result.ids, ElementsAre(3, 4, 5, 6, 7));
@@ -25,7 +27,8 @@ TEST(Generator, StopsAtAStopToken) {
 
 TEST(Generator, StopsAtTheLimit) {
   FunctionDevice device;
-  Executor executor(toyModel(device).load(), device);
+  const auto solo = makeSolo();
+  Executor executor(toyModel(device).load(), device, *solo);
   const Generation result =
       generateGreedily(executor, {6}, {.maxNewTokens = 3, .stopIds = {}});
   EXPECT_THAT(result.ids, ElementsAre(7, 0, 1));
@@ -34,7 +37,8 @@ TEST(Generator, StopsAtTheLimit) {
 
 TEST(Generator, StopsAtTheCapacity) {
   FunctionDevice device;
-  Executor executor(toyModel(device).load(), device);
+  const auto solo = makeSolo();
+  Executor executor(toyModel(device).load(), device, *solo);
   const std::vector<int32_t> prompt(toyCapacity - 1, 0);
   const Generation result =
       generateGreedily(executor, prompt, {.maxNewTokens = 9, .stopIds = {}});
@@ -57,6 +61,17 @@ TEST(Generator, LogitsThatAreNotNumbers) {
     std::fill_n(logits, toyVocabulary,
                 std::numeric_limits<float>::quiet_NaN());
   };
-  Executor executor(b.load(), device);
+  const auto solo = makeSolo();
+  Executor executor(b.load(), device, *solo);
   EXPECT_EQ(errorId([&] { generateGreedily(executor, {1}, {}); }), 5031);
+}
+
+TEST(Generator, TheSameOnAllRanks) {
+  for (const ToyMesh &mesh : toyMeshes)
+    expectSuccess(onToyRanks(mesh, [](Executor &executor) {
+      EXPECT_THAT(
+          generateGreedily(executor, {6}, {.maxNewTokens = 3, .stopIds = {}})
+              .ids,
+          ElementsAre(7, 0, 1));
+    }));
 }

@@ -102,10 +102,12 @@ TEST(Settings, Refusals) {
             6007);
   EXPECT_EQ(settingsOf({"--dataset", "./alpaca"}).dataset, "./alpaca");
   EXPECT_EQ(errorId([] { trainWith({"--max_steps", "0"}); }), 6005);
-  EXPECT_EQ(errorId([] { trainWith({"--world_size", "2"}); }, "one process"),
-            6007);
-  EXPECT_EQ(trainWith({"--world_size", "-1"}).command, Train);
-  EXPECT_EQ(errorId([] { trainWith({"--nproc-per-node", "2"}); }), 6007);
+  EXPECT_EQ(errorId(
+                [] {
+                  trainWith({"--world_size", "0"});
+                },
+                "-1 means"),
+            6005);
   EXPECT_EQ(errorId([] { trainWith({"--lora_dropout", "0.1"}); }), 6007);
   EXPECT_EQ(errorId([] {
               trainWith({"--train_type", "full", "--adapter", "a"});
@@ -119,11 +121,110 @@ TEST(Settings, Refusals) {
   EXPECT_EQ(errorId([] { settingsOf({"generate"}); }, "no --prompt"), 6009);
 }
 
-TEST(Settings, OneProcessIsSaid) {
-  const Settings s = trainWith({"--sharding_strategy", "hybrid_full_shard",
-                                "--use_cpu_offload", "true"});
-  EXPECT_THAT(s.notes, Contains(HasSubstr("--sharding_strategy has no effect")));
-  EXPECT_THAT(s.notes, Contains(HasSubstr("--use_cpu_offload has no effect")));
+TEST(Settings, Ranks) {
+  const RankOptions omitted = trainWith({}).rankOptions;
+  EXPECT_FALSE(omitted.ranksPerHost || omitted.ranks || omitted.masterAddress ||
+               omitted.masterPort);
+  EXPECT_EQ(omitted.tokenFile, "");
+  EXPECT_EQ(trainWith({}).collectiveTimeout, std::chrono::seconds(600));
+  EXPECT_FALSE(trainWith({"--world_size", "-1"}).rankOptions.ranks);
+
+  const Settings s =
+      trainWith({"--nproc-per-node", "2", "--world-size", "4", "--master_addr",
+                 "first", "--master_port", "0", "--job_token_file", "token",
+                 "--collective_timeout", "30", "--deterministic",
+                 "--loss_average", "token", "--trace", "trace.json"});
+  EXPECT_EQ(s.rankOptions.ranksPerHost, 2);
+  EXPECT_EQ(s.rankOptions.ranks, 4);
+  EXPECT_EQ(s.rankOptions.masterAddress, "first");
+  EXPECT_EQ(s.rankOptions.masterPort, 0);
+  EXPECT_EQ(s.rankOptions.tokenFile, "token");
+  EXPECT_EQ(s.collectiveTimeout, std::chrono::seconds(30));
+  EXPECT_TRUE(s.deterministic);
+  EXPECT_TRUE(s.averagesTokens);
+  EXPECT_EQ(s.trace, "trace.json");
+  // Other commands run on several processes, too.
+  EXPECT_EQ(settingsOf({"eval", "--dataset", "d", "--nproc_per_node", "3"})
+                .rankOptions.ranksPerHost,
+            3);
+}
+
+TEST(Settings, Sharding) {
+  struct Case {
+    std::vector<std::string> words;
+    int64_t ranks, ranksPerHost, shards;
+    bool keepGathered;
+  };
+  const Case cases[] = {
+      {{}, 8, 4, 8, false},
+      {{"--sharding_strategy", "full_shard"}, 1, 1, 1, false},
+      {{"--sharding_strategy", "shard_grad_op"}, 8, 4, 8, true},
+      {{"--sharding_strategy", "ddp"}, 8, 4, 1, false},
+      {{"--sharding_strategy", "hybrid_full_shard"}, 8, 4, 4, false},
+      {{"--sharding_strategy", "hybrid_shard_grad_op"}, 8, 4, 4, true},
+      {{"--sharding_strategy", "hybrid_full_shard", "--shard_group", "2"},
+       8,
+       4,
+       2,
+       false},
+  };
+  for (const Case &testCase : cases) {
+    Settings s = trainWith(testCase.words);
+    decideMesh(s, testCase.ranks, testCase.ranksPerHost);
+    EXPECT_EQ(s.ranks, testCase.ranks);
+    EXPECT_EQ(s.shards, testCase.shards)
+        << testing::PrintToString(testCase.words);
+    EXPECT_EQ(s.sharding.keepGathered, testCase.keepGathered);
+  }
+
+  EXPECT_EQ(errorId(
+                [] {
+                  Settings s =
+                      trainWith({"--sharding_strategy", "hybrid_full_shard",
+                                 "--shard_group", "3"});
+                  decideMesh(s, 8, 4);
+                },
+                "8, is no multiple of 3 (--shard_group)"),
+            6005);
+  EXPECT_EQ(errorId(
+                [] {
+                  Settings s =
+                      trainWith({"--sharding_strategy", "hybrid_full_shard"});
+                  decideMesh(s, 5, 2);
+                },
+                "those of one machine"),
+            6005);
+  EXPECT_THAT(trainWith({"--shard_group", "2"}).notes,
+              Contains(HasSubstr("--shard_group has no effect")));
+  EXPECT_THAT(
+      trainWith({"--sharding_strategy", "ddp", "--fsdp_units", "layer"}).notes,
+      Contains(HasSubstr("--fsdp_units has no effect")));
+  // A plan has its mesh.
+  const Settings planned =
+      trainWith({"--plan", "p", "--sharding_strategy", "ddp"});
+  EXPECT_THAT(planned.notes,
+              Contains(HasSubstr("--sharding_strategy has no effect")));
+}
+
+TEST(Settings, MemoryBudget) {
+  EXPECT_EQ(trainWith({}).memoryBudget, 0);
+  EXPECT_EQ(trainWith({"--memory_budget", "auto"}).memoryShare, 0);
+  EXPECT_EQ(trainWith({"--memory-budget", "22GiB"}).memoryBudget, int64_t(22)
+                                                                      << 30);
+  const Settings share = trainWith({"--memory-budget=90%"});
+  EXPECT_EQ(share.memoryShare, 0.9);
+  EXPECT_EQ(share.memoryBudget, 0);
+  for (const char *wrong : {"0", "much", "120%", "-1GiB", "22 gigabytes"})
+    EXPECT_EQ(
+        errorId([&] { trainWith({std::string("--memory_budget=") + wrong}); },
+                "22GiB"),
+        6005)
+        << wrong;
+}
+
+TEST(Settings, HostMemoryOnly) {
+  EXPECT_THAT(trainWith({"--use_cpu_offload", "true"}).notes,
+              Contains(HasSubstr("--use_cpu_offload has no effect")));
 }
 
 TEST(Settings, AdapterHolds) {
@@ -175,6 +276,38 @@ TEST(CompileRequest, Training) {
   EXPECT_EQ(request.threads, 2u);
 }
 
+TEST(CompileRequest, Mesh) {
+  auto requestOf = [](std::vector<std::string> words) {
+    Settings s = trainWith(words);
+    decideMesh(s, 4, 2);
+    return makeCompileOptions(s);
+  };
+  const CompileOptions full = requestOf({});
+  EXPECT_EQ(full.ranks, 4);
+  EXPECT_EQ(full.shards, 4);
+  EXPECT_FALSE(full.keepGathered);
+  EXPECT_FALSE(full.splitUnits);
+  EXPECT_FALSE(full.deterministic);
+  EXPECT_EQ(full.memoryBudget, 0);
+  const CompileOptions other =
+      requestOf({"--sharding_strategy", "hybrid_shard_grad_op", "--fsdp_units",
+                 "attn+mlp", "--deterministic", "--memory_budget", "1GiB"});
+  EXPECT_EQ(other.ranks, 4);
+  EXPECT_EQ(other.shards, 2);
+  EXPECT_TRUE(other.keepGathered);
+  EXPECT_TRUE(other.splitUnits);
+  EXPECT_TRUE(other.deterministic);
+  EXPECT_EQ(other.memoryBudget, 1 << 30);
+
+  EXPECT_TRUE(full.reduceEachMicroStep);
+  const char accumulate[] = "--gradient_accumulation_steps";
+  EXPECT_FALSE(requestOf({accumulate, "2"}).reduceEachMicroStep);
+  EXPECT_TRUE(
+      requestOf({accumulate, "2", "--deterministic"}).reduceEachMicroStep);
+  EXPECT_TRUE(
+      requestOf({accumulate, "2", "--train_type", "full"}).reduceEachMicroStep);
+}
+
 TEST(CompileRequest, OtherCommands) {
   const CompileOptions full =
       makeCompileOptions(trainWith({"--train_type", "full"}));
@@ -195,13 +328,32 @@ TEST(CompileRequest, OtherCommands) {
   EXPECT_EQ(generate.tokens, 128);
 }
 
+TEST(EffectiveOptions, ComparedAreThoseThatResultsDependOn) {
+  auto compared = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"train", "--dataset", "d"});
+    const CommandLine line = parseCommandLine(words);
+    return comparedOptions(makeSettings(line), line.options);
+  };
+  const std::string text = compared({});
+  for (const char *name :
+       {"train_type: ", "lr: ", "seed: ", "lora_rank: ", "quant_type: ",
+        "loss_average: ", "context_length: ", "shuffle: "})
+    EXPECT_THAT(text, HasSubstr(name));
+  EXPECT_NE(text, compared({"--lr", "1"}));
+  EXPECT_NE(text, compared({"--grad_norm", "1"}));
+  EXPECT_EQ(text, compared({"--output_dir", "o", "--threads", "2", "--verbose",
+                            "--model_name", "m", "--trace", "t"}));
+  EXPECT_THAT(text, Not(HasSubstr("dataset")));
+}
+
 TEST(EffectiveOptions, HoldWhatHeld) {
   const CommandLine line = parseCommandLine(
       {"--dataset", "no", "--lr", "2e-4", "--optimizer", "adam",
        "--grad_norm", "1", "--lora_target_modules", "q_proj,v_proj",
        "--low_memory"});
-  const std::string text =
-      effectiveOptionsYaml(makeSettings(line), line.options);
+  Settings settings = makeSettings(line);
+  decideMesh(settings, 2, 2);
+  const std::string text = effectiveOptionsYaml(settings, line.options);
   const YAML::Node yaml = YAML::Load(text);
   EXPECT_EQ(yaml["dataset"].as<std::string>(), "no");
   EXPECT_THAT(text, HasSubstr("dataset: \"no\""));
@@ -213,6 +365,9 @@ TEST(EffectiveOptions, HoldWhatHeld) {
   EXPECT_EQ(yaml["grad_norm"].as<double>(), 1);
   EXPECT_EQ(yaml["lora_target_modules"][1].as<std::string>(), "v_proj");
   EXPECT_EQ(yaml["batch_size"].as<int>(), 1);
+  EXPECT_EQ(yaml["world_size"].as<int>(), 2);
+  EXPECT_EQ(yaml["sharding_strategy"].as<std::string>(), "full_shard");
+  EXPECT_FALSE(yaml["nproc_per_node"]); // not given
   EXPECT_FALSE(yaml["use_gradient_checkpointing"].as<bool>());
   EXPECT_FALSE(yaml["low_memory"]); // moot
   EXPECT_FALSE(yaml["resume"]);     // not yet

@@ -1,11 +1,12 @@
 #include "runtime/train/Trainer.h"
 
+#include "runtime/comm/Solo.h"
 #include "runtime/support/Error.h"
 #include "runtime/train/Evaluator.h"
 #include "runtime/train/Parameters.h"
 #include "runtime/train/StopSignals.h"
 #include "test/unit/io/TestFiles.h"
-#include "test/unit/train/ToyModel.h"
+#include "test/unit/train/ToyRanks.h"
 
 #include <cmath>
 #include <csignal>
@@ -19,36 +20,16 @@ using namespace fsdpq::test;
 
 namespace {
 
-/// Rows of one prompt token and the given learnt targets.
-std::vector<Row> rowsOf(std::vector<std::vector<int32_t>> targets) {
-  std::vector<Row> rows;
-  for (const std::vector<int32_t> &learnt : targets) {
-    Row row{{1}, {kIgnoredLabel}};
-    row.ids.insert(row.ids.end(), learnt.begin(), learnt.end());
-    row.labels.insert(row.labels.end(), learnt.begin(), learnt.end());
-    rows.push_back(row);
-  }
-  return rows;
-}
-
-TrainerOptions inOrder(int64_t accumulation) {
-  TrainerOptions options;
-  options.batches.accumulation = accumulation;
-  options.batches.shuffle = false;
-  options.lr = 0.125;
-  return options;
-}
-
 class ToyTraining : public testing::Test {
 protected:
   FunctionDevice device;
   PlanBuilder builder = toyModel(device);
+  std::unique_ptr<Communicator> solo = makeSolo();
   std::unique_ptr<Executor> executor =
-      std::make_unique<Executor>(builder.load(), device);
+      std::make_unique<Executor>(builder.load(), device, *solo);
 
   float weight() {
-    return readParameter(*executor,
-                         *executor->plan().plan().parameters()->Get(1), 0)[0];
+    return readParameter(*executor, parameterOf(*executor, 1), 0)[0];
   }
   std::vector<StepRecord> records;
   TrainingResult train(const std::vector<Row> &rows,
@@ -128,7 +109,7 @@ TEST_F(ToyTraining, BiasCorrections) {
     if (function->name == "optimizer_step")
       function->body.push_back(launch(builder.kernel("look"), constant(1),
                                       scalarArg(one), scalarArg(two)));
-  executor = std::make_unique<Executor>(builder.load(), device);
+  executor = std::make_unique<Executor>(builder.load(), device, *solo);
   TrainerOptions options = inOrder(1);
   options.beta1 = 0.5;
   options.beta2 = 0.75;
@@ -138,34 +119,76 @@ TEST_F(ToyTraining, BiasCorrections) {
 
 TEST_F(ToyTraining, NonFiniteLossNamesTheStepAndUpdatesNothing) {
   const float broken = 1e30f; // its square is infinite
-  const auto &parameter = *executor->plan().plan().parameters()->Get(1);
-  writeParameter(*executor, parameter, 0, &broken);
+  writeParameter(*executor, parameterOf(*executor, 1), 0, &broken);
   try {
     train(rowsOf({{1}}), inOrder(1));
     FAIL();
   } catch (const Error &error) {
     EXPECT_EQ(error.id(), 5020);
     EXPECT_EQ(error.exitCode(), ExitCode::NonFiniteLoss);
-    EXPECT_THAT(error.what(), testing::HasSubstr("the loss is inf at step 1"));
+    EXPECT_THAT(error.what(),
+                testing::HasSubstr("the loss is inf at step 1, micro-step 1, "
+                                   "on rank 0"));
   }
   EXPECT_EQ(weight(), broken);
   EXPECT_TRUE(records.empty());
 }
 
 TEST_F(ToyTraining, StopsAfterTheStep) {
-  const auto rows = rowsOf({{1}, {1}, {1}});
+  const auto rows = rowsOf({{1}, {1}, {1}, {1}});
   Trainer trainer(*executor, rows, inOrder(1));
   StopSignals signals;
   EXPECT_EQ(signals.received(), 0);
   const TrainingResult result = trainer.run(
       [&](const StepRecord &record) {
-        if (record.step == 2)
+        if (record.step == 2) // the third step finds it
           std::raise(SIGTERM);
       },
       [&] { return signals.received() != 0; });
-  EXPECT_EQ(result.steps, 2);
+  EXPECT_EQ(result.steps, 3);
   EXPECT_TRUE(result.stopped);
   EXPECT_EQ(signals.received(), SIGTERM);
+}
+
+TEST_F(ToyTraining, AStopInTheLastStepIsNone) {
+  const auto rows = rowsOf({{1}, {1}});
+  Trainer trainer(*executor, rows, inOrder(2));
+  const TrainingResult result =
+      trainer.run([](const StepRecord &) {}, [] { return true; });
+  EXPECT_EQ(result.steps, 1);
+  EXPECT_FALSE(result.stopped);
+}
+
+// Both w are 0: a token with target y loses 2 y^2.
+TEST_F(ToyTraining, LossAverageOverTokens) {
+  TrainerOptions options = inOrder(2);
+  options.lossAverage = LossAverage::Token;
+  train(rowsOf({{2}, {4, 4, 4}}), options);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].loss, 2 * (4 + 3 * 16) / 4.0);
+  EXPECT_EQ(weight(), 0.125f * 2 * (2 + 3 * 4) / 4);
+}
+
+TEST_F(ToyTraining, LabelsBehindTheContextCountForNothing) {
+  TrainerOptions options = inOrder(2);
+  options.lossAverage = LossAverage::Token;
+  options.contextLength = 3; // the prompt and two targets
+  train(rowsOf({{2}, {4, 4, 4}}), options);
+  EXPECT_EQ(records.at(0).labelledTokens, 3);
+  EXPECT_FLOAT_EQ(static_cast<float>(records[0].loss), 2 * (4 + 2 * 16) / 3.f);
+}
+
+TEST_F(ToyTraining, AStepWithoutLabels) {
+  for (const LossAverage average : {LossAverage::Batch, LossAverage::Token}) {
+    TrainerOptions options = inOrder(2);
+    options.lossAverage = average;
+    records.clear();
+    train(rowsOf({{}, {}}), options);
+    EXPECT_EQ(records.at(0).loss, 0);
+    EXPECT_EQ(records.at(0).gradNorm, 0);
+    EXPECT_EQ(records.at(0).tokens, 2);
+    EXPECT_EQ(weight(), 0);
+  }
 }
 
 TEST_F(ToyTraining, TooLongForThePlan) {

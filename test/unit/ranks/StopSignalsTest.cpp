@@ -1,0 +1,68 @@
+#include "runtime/train/StopSignals.h"
+
+#include <csignal>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using fsdpq::rt::StopSignals;
+
+/// The status of a child that runs `body` and ends with what that returns.
+template <typename Body>
+static int statusOf(Body body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(10);
+    ::_exit(body());
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+TEST(StopSignals, TheFirstIsNoted) {
+  const int status = statusOf([] {
+    StopSignals signals;
+    if (signals.received() != 0)
+      return 1;
+    ::raise(SIGTERM);
+    ::raise(SIGTERM); // passed on by somebody else, too
+    ::raise(SIGINT);
+    return signals.received() == SIGTERM ? 42 : 2;
+  });
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 42);
+}
+
+TEST(StopSignals, ALaterOneEndsTheProcess) {
+  const int status = statusOf([] {
+    StopSignals signals;
+    ::raise(SIGTERM);
+    ::usleep(1100000);
+    ::raise(SIGINT);
+    return 1;
+  });
+  ASSERT_TRUE(WIFSIGNALED(status)) << status;
+  EXPECT_EQ(WTERMSIG(status), SIGINT);
+}
+
+TEST(StopSignals, IgnoredOnesStayIgnored) {
+  const int status = statusOf([] {
+    std::signal(SIGHUP, SIG_IGN);
+    StopSignals signals;
+    ::raise(SIGHUP);
+    return signals.received() == 0 ? 42 : 1;
+  });
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 42);
+}
+
+TEST(StopSignals, GivesThemBack) {
+  const int status = statusOf([] {
+    { StopSignals signals; }
+    ::raise(SIGTERM);
+    return 1;
+  });
+  ASSERT_TRUE(WIFSIGNALED(status)) << status;
+  EXPECT_EQ(WTERMSIG(status), SIGTERM);
+}
