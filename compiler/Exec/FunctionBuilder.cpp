@@ -101,8 +101,9 @@ Value FunctionBuilder::makeOffset(Value slice, int64_t offset) {
                      : makeSubslice(slice, getBytes(slice) - offset, offset);
 }
 
-exec::LoopOp FunctionBuilder::openLoop(Location loc, int64_t count) {
-  if (count == 1)
+exec::LoopOp FunctionBuilder::openLoop(Location loc, int64_t count,
+                                       bool hasIndex) {
+  if (count == 1 && !hasIndex)
     return {};
   auto loop = exec::LoopOp::create(
       builder, loc, kern::ExtentAttr::getConstant(builder.getContext(), count));
@@ -548,7 +549,7 @@ LogicalResult FunctionBuilder::buildChunkLoop(tfm::ChunkLoopOp op) {
   auto chunkBytes = [&](Value whole) {
     return getBytes(getOnly(whole)) / rows * chunk;
   };
-  exec::LoopOp loop = openLoop(op.getLoc(), count);
+  exec::LoopOp loop = openLoop(op.getLoc(), count, /*hasIndex=*/true);
   Block &body = function.getBody().front();
   for (auto [index, argument] : llvm::enumerate(body.getArguments())) {
     Value operand = op.getOperand(index);

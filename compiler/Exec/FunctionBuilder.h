@@ -82,8 +82,9 @@ private:
   /// own, for `consumer`, or copies it there when it is needed elsewhere too.
   void placeAt(Value value, Value place, Block *scope, Operation *consumer);
 
-  /// What is built until closeLoop is done `count` times; one time needs no loop.
-  exec::LoopOp openLoop(Location loc, int64_t count);
+  /// What is built until closeLoop is done `count` times. One time needs no loop,
+  /// unless extents refer to its index.
+  exec::LoopOp openLoop(Location loc, int64_t count, bool hasIndex = false);
   void closeLoop(exec::LoopOp loop);
   /// The block that is being built.
   Block *getBlock() { return builder.getInsertionBlock(); }

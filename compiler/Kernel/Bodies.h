@@ -167,9 +167,10 @@ kern::FuncOp buildSumSquares(OpBuilder &, Location, int64_t elements,
 
 /// (partial: (R * L * P) x f64, inout sum: 1 x f64). Adds the partials, which lie
 /// as [R, L, P], in the order [L, R, P]: that of the elements, when R ranks have
-/// ranges of L layers. One item.
+/// ranges of L layers. The sum starts from 0, or if it `continues` from what is
+/// there. One item.
 kern::FuncOp buildAddPartials(OpBuilder &, Location, int64_t ranks,
-                              int64_t layers, int64_t partials);
+                              int64_t layers, int64_t partials, bool continues);
 
 /// (sum: 1 x f64, norm: 1). norm = sqrt(sum). One item.
 kern::FuncOp buildNorm(OpBuilder &, Location, Type element);

@@ -92,7 +92,7 @@ LogicalResult Outliner::outlineGradNorm(tfm::GradNormOp op) {
   int64_t shards = mesh ? mesh.getNumShards() : 1;
   bool deterministic = mesh && mesh.getDeterministic();
   auto oneType = RankedTensorType::get({1}, f64);
-  Value sum = kern::FillOp::create(builder, loc, empty(loc, oneType));
+  Value sum;
   for (Attribute symbol : op.getParams()) {
     auto unit = symbols.lookup<fsdp::UnitOp>(
         cast<FlatSymbolRefAttr>(symbol).getValue());
@@ -120,14 +120,16 @@ LogicalResult Outliner::outlineGradNorm(tfm::GradNormOp op) {
       partials = fsdp::AllGatherOp::create(
           builder, loc, RankedTensorType::get({shards * items}, f64), partials);
     }
+    if (!deterministic) // in the order in which they lie
+      layers = 1;
+    bool continues = static_cast<bool>(sum);
     sum = call(
               loc,
               [&](OpBuilder &b, Location l) {
-                return deterministic ? kernels::buildAddPartials(
-                                           b, l, ranks, layers, items / layers)
-                                     : kernels::buildAddPartials(b, l, 1, 1, items);
+                return kernels::buildAddPartials(b, l, ranks, layers,
+                                                 items / layers, continues);
               },
-              partials, sum, constant(1))
+              partials, continues ? sum : empty(loc, oneType), constant(1))
               .front();
   }
   if (!deterministic && shards > 1)

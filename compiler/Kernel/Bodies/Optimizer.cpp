@@ -32,7 +32,7 @@ kern::FuncOp kernels::buildSumSquares(OpBuilder &builder, Location loc,
 
 kern::FuncOp kernels::buildAddPartials(OpBuilder &builder, Location loc,
                                        int64_t ranks, int64_t layers,
-                                       int64_t partials) {
+                                       int64_t partials, bool continues) {
   Type f64 = builder.getF64Type();
   BodyBuilder b(builder, loc,
                 "add_partials_" + Twine(ranks) + "x" + Twine(layers) + "x" +
@@ -45,7 +45,8 @@ kern::FuncOp kernels::buildAddPartials(OpBuilder &builder, Location loc,
                     return SmallVector<Value>{body(i, carried[0])};
                   })[0];
   };
-  Value start = b.loadScalar(b.argument(1), b.index(0));
+  Value start = continues ? b.loadScalar(b.argument(1), b.index(0))
+                          : b.constant(f64, 0);
   Value sum = loop(layers, start, [&](Value layer, Value outer) -> Value {
     return loop(ranks, outer, [&](Value rank, Value middle) -> Value {
       Value row = b.add(b.mul(rank, b.index(layers)), layer);

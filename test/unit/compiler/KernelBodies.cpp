@@ -334,15 +334,18 @@ TYPED_TEST(KernelBodies, FlatBuffers) {
   using T = TypeParam;
   struct Case {
     int64_t n, items;
-    std::string accumulate, squares, norm;
+    std::string accumulate, squares, sum;
   };
   std::vector<Case> cases;
   for (int64_t n : {7, 1000, 3 * 1024}) {
     int64_t items = n / std::gcd(n, flatTile);
     cases.push_back({n, items, this->add(buildAccumulate, n, this->element),
-                     this->add(buildSumSquares, n, this->element),
-                     this->add(buildNorm, items, this->element)});
+                     this->add(buildSumSquares, n, n / items, this->element),
+                     this->harness.add([&](OpBuilder &b, Location loc) {
+                       return buildAddPartials(b, loc, 1, 1, items, false);
+                     })});
   }
+  auto root = this->add(buildNorm, this->element);
   auto splat = this->add(buildSplat, this->element);
   for (const Case &c : cases) {
     auto src = this->random(c.n), dst = this->random(c.n);
@@ -356,13 +359,40 @@ TYPED_TEST(KernelBodies, FlatBuffers) {
     expectNear(dst, wanted, "accumulate");
     std::vector<T> norm(1);
     this->harness.run(c.squares, c.items, src.data(), partial.data());
-    this->harness.run(c.norm, 1, partial.data(), norm.data());
+    double sum = -1;
+    this->harness.run(c.sum, 1, partial.data(), &sum);
+    this->harness.run(root, 1, &sum, norm.data());
     expectNear(norm, {std::sqrt(squares)}, "norm",
                std::is_same_v<T, float> ? 1e-7 : 1e-14);
     double scalar = 0.7;
     this->harness.run(splat, c.n, dst.data(), &scalar);
     EXPECT_EQ(dst, std::vector<T>(c.n, T(0.7)));
   }
+}
+
+/// Partials of two ranks with ranges of three layers are added layer by layer,
+/// whatever they were before: with these magnitudes the order is in the bits.
+TEST(AddPartials, FollowsTheElements) {
+  KernelHarness harness;
+  constexpr int64_t ranks = 2, layers = 3, count = 4;
+  std::vector<double> partials(ranks * layers * count);
+  for (size_t i = 0; i < partials.size(); ++i)
+    partials[i] = std::pow(3.0, double(i * 7 % 24)) / 7;
+  double wanted = 0.1;
+  for (int64_t layer = 0; layer < layers; ++layer)
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      for (int64_t i = 0; i < count; ++i)
+        wanted += partials[(rank * layers + layer) * count + i];
+  double inOrder = 0.1;
+  for (double partial : partials)
+    inOrder += partial;
+  ASSERT_NE(wanted, inOrder);
+  auto name = harness.add([&](OpBuilder &b, Location loc) {
+    return buildAddPartials(b, loc, ranks, layers, count, true);
+  });
+  double sum = 0.1;
+  harness.run(name, 1, partials.data(), &sum);
+  EXPECT_EQ(sum, wanted);
 }
 
 TYPED_TEST(KernelBodies, Optimizers) {

@@ -50,7 +50,7 @@ struct Variant {
   std::string input, prefix;
   int64_t elements, blocks, nestedBlocks;
   qt::BlockFormat format;
-  std::string quantize, mean, scales, dequantize, dequantizeF64;
+  std::string quantize, sum, mean, scales, dequantize, dequantizeF64;
 };
 
 /// The variants that the file has, with their kernels added.
@@ -82,8 +82,11 @@ std::vector<Variant> addVariants(KernelHarness &harness, const Oracle &oracle) {
       return buildDequantize(b, loc, v.format, v.elements, b.getF64Type());
     });
     if (v.format.nested) {
+      v.sum = harness.add([&](OpBuilder &b, Location loc) {
+        return buildScaleSum(b, loc, v.blocks);
+      });
       v.mean = harness.add([&](OpBuilder &b, Location loc) {
-        return buildScaleMean(b, loc, v.blocks);
+        return buildScaleMean(b, loc, 1, v.blocks);
       });
       v.scales = harness.add([&](OpBuilder &b, Location loc) {
         return buildQuantizeScales(b, loc, v.format, v.blocks);
@@ -198,7 +201,9 @@ TEST_F(KernelQuantize, QuantizesAsBitsandbytes) {
       q.offset.resize(1);
       q.absmaxU8.resize(v.blocks);
       q.nestedAbsmax.resize(v.nestedBlocks);
-      harness.run(v.mean, 1, q.absmax.data(), q.offset.data());
+      double sum = 0;
+      harness.run(v.sum, 1, q.absmax.data(), &sum);
+      harness.run(v.mean, 1, &sum, q.offset.data());
       harness.run(v.scales, v.nestedBlocks, q.absmax.data(), q.offset.data(),
                   q.absmaxU8.data(), q.nestedAbsmax.data());
       auto offset = oracle->read<float>(v.prefix + "offset");
