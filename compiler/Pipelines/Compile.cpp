@@ -4,6 +4,7 @@
 #include "compiler/Target/Plan/BuildPlan.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/Tfm/Tfm.h"
+#include "runtime/plan/PlanFile.h"
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Parser/Parser.h"
@@ -154,10 +155,44 @@ LogicalResult Compiler::run() {
   return finish(**module);
 }
 
-CompileResult fsdpq::compileModel(const CompileOptions &options) {
+static uint64_t countArenaBytes(const CompileResult &result) {
+  uint64_t bytes = 0;
+  for (const plan::Arena *arena :
+       *plan::GetPlan(result.plan.data() + rt::planHeaderBytes)->arenas())
+    bytes += arena->bytes();
+  return bytes;
+}
+
+/// How many bytes the plan without kept weights leaves of the budget, or why
+/// there is no such plan. A second look makes up for what the placement of the
+/// kept weights costs beyond their size.
+static int64_t findKeepBudget(CompileOptions options, CompileResult &result) {
+  options.planOnly = true;
+  int64_t budget = 0;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    options.keepBudget = budget;
+    CompileResult trial;
+    trial.succeeded = succeeded(Compiler(options, trial).run());
+    if (!trial.succeeded) {
+      result = std::move(trial);
+      return 0;
+    }
+    int64_t left = options.memoryBudget - (int64_t)countArenaBytes(trial);
+    budget = attempt == 0 ? std::max<int64_t>(left, 0)
+                          : std::max<int64_t>(budget + std::min<int64_t>(left, 0), 0);
+  }
+  return budget;
+}
+
+CompileResult fsdpq::compileModel(const CompileOptions &requested) {
   CompileResult result;
   auto start = std::chrono::steady_clock::now();
-  result.succeeded = succeeded(Compiler(options, result).run());
+  CompileOptions options = requested;
+  if (options.memoryBudget > 0 && options.shards > 1 && !options.keepGathered &&
+      trains(options) && options.compileTo.empty())
+    options.keepBudget = findKeepBudget(options, result);
+  if (result.diagnostics.empty())
+    result.succeeded = succeeded(Compiler(options, result).run());
   result.seconds = std::chrono::duration<double>(
                        std::chrono::steady_clock::now() - start)
                        .count();

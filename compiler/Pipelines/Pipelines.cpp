@@ -20,7 +20,7 @@ const std::vector<std::string> &fsdpq::compilePhases() {
   return phases;
 }
 
-static bool trains(const CompileOptions &options) {
+bool fsdpq::trains(const CompileOptions &options) {
   return llvm::is_contained(options.programs, "micro_step");
 }
 

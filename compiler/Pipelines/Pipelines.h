@@ -11,6 +11,9 @@ namespace fsdpq {
 void buildPhase(mlir::OpPassManager &manager, llvm::StringRef phase,
                 const CompileOptions &options);
 
+/// Whether the options ask for a program that trains.
+bool trains(const CompileOptions &options);
+
 /// Registers fsdpq-<phase> for each phase and fsdpq-compile for all of them,
 /// with the options a researcher varies.
 void registerPipelines();

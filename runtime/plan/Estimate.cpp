@@ -8,6 +8,7 @@
 #include "runtime/support/Error.h"
 
 #include <algorithm>
+#include <exception>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -288,6 +289,20 @@ FunctionEstimate estimateFunction(const plan::Plan &plan,
                                   const plan::Function &function,
                                   const Hardware &hardware) {
   return Simulation(plan, function, hardware).run();
+}
+
+PlanEstimate estimateFunctions(const plan::Plan &plan,
+                               const std::string &hardwareFile) noexcept {
+  PlanEstimate result;
+  try {
+    const Hardware hardware = readHardware(hardwareFile);
+    for (const plan::Function *function : *plan.functions())
+      result.functions.push_back(estimateFunction(plan, *function, hardware));
+  } catch (const std::exception &error) {
+    result.error = error.what();
+    std::replace(result.error.begin(), result.error.end(), '\n', ' ');
+  }
+  return result;
 }
 
 StepEstimate estimateStep(const plan::Plan &plan, const Hardware &hardware,

@@ -56,6 +56,15 @@ FunctionEstimate estimateFunction(const plan::Plan &plan,
                                   const plan::Function &function,
                                   const Hardware &hardware);
 
+/// All functions of a plan on a machine that a file describes, or what is wrong:
+/// for callers without exceptions.
+struct PlanEstimate {
+  std::vector<FunctionEstimate> functions; ///< in the plan's order
+  std::string error;                       ///< of one line; "" if there is none
+};
+PlanEstimate estimateFunctions(const plan::Plan &plan,
+                               const std::string &hardwareFile) noexcept;
+
 struct StepEstimate {
   FunctionEstimate microStep, optimizerStep;
   int64_t accumulation;

@@ -47,4 +47,24 @@ def ExecVerifyRaces : Pass<"exec-verify-races", "::mlir::ModuleOp"> {
   let dependentDialects = ["::fsdpq::exec::ExecDialect"];
 }
 
+def ExecReportOverlap : Pass<"exec-report-overlap", "::mlir::ModuleOp"> {
+  let summary = "Say of each collective how much of it is hidden";
+  let description = [{
+    Simulates every function on the machine that the file `hardware` describes
+    (see runtime/plan/Hardware.h and tools/hardware) and gives a remark for each
+    collective: passed where computation hides it, missed where it keeps
+    computation waiting, with the times of all its calls in one call of the
+    function. Does not change the IR.
+
+    ```mlir
+    exec.plan @llama {
+      exec.arena @activations {bytes = 4096 : i64}
+    }
+    ```
+  }];
+  let options = [Option<"hardware", "hardware", "std::string", "",
+                        "The description of the machine">];
+  let dependentDialects = ["::fsdpq::exec::ExecDialect"];
+}
+
 #endif // FSDPQ_TARGET_PLAN_PASSES_TD
