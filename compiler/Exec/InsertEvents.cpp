@@ -3,6 +3,9 @@
 #include "compiler/Exec/Passes.h"
 #include "dialects/Exec/Exec.h"
 
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+
 namespace fsdpq {
 #define GEN_PASS_DEF_EXECINSERTEVENTS
 #include "compiler/Exec/Passes.h.inc"
@@ -26,6 +29,7 @@ struct InsertEventsPass : fsdpq::impl::ExecInsertEventsBase<InsertEventsPass> {
 
 private:
   void insert(exec::FuncOp function) {
+    dropImplied(function);
     SmallVector<Operation *> collectives;
     int64_t next = 0;
     function.walk([&](Operation *op) {
@@ -50,23 +54,64 @@ private:
         exec::WaitOp::create(builder, loc, start, ValueRange(), stream);
         startedStreams.push_back(stream);
       }
+      previous = op;
+      if (implied.contains(*getEvent(op)))
+        continue;
       builder.setInsertionPointAfter(op);
       previous = exec::RecordOp::create(builder, loc, *getEvent(op), stream);
       numEvents += 1;
     }
   }
 
-  /// Whether nothing but address arithmetic stands between the two.
-  static bool follows(Operation *op, Operation *previous) {
-    if (op->getBlock() != previous->getBlock())
-      return false;
-    for (Operation *between = previous->getNextNode(); between != op;
-         between = between->getNextNode())
-      if (!between || !isa<exec::SliceOp, exec::SubsliceOp>(between))
-        return false;
-    return true;
+  /// A stream's work is done in order: where collectives follow each other and
+  /// so do the waits for them, the last wait is for all.
+  void dropImplied(exec::FuncOp function) {
+    implied.clear();
+    llvm::MapVector<int64_t, SmallVector<Operation *>> starts, waits;
+    function.walk([&](Operation *op) {
+      if (std::optional<int64_t> event = getEvent(op))
+        starts[*event].push_back(op);
+      if (auto wait = dyn_cast<exec::WaitOp>(op))
+        waits[wait.getEvent()].push_back(wait);
+    });
+    for (auto &[event, ops] : starts) {
+      std::optional<int64_t> next;
+      bool isImplied = llvm::all_of(ops, [&](Operation *op) {
+        Operation *other = getNext(op);
+        std::optional<int64_t> found = other ? getEvent(other) : std::nullopt;
+        if (!found || (next && *next != *found) ||
+            op->getAttr("stream") != other->getAttr("stream"))
+          return false;
+        next = found;
+        return true;
+      });
+      isImplied &= llvm::all_of(waits[event], [&](Operation *op) {
+        auto wait = dyn_cast_or_null<exec::WaitOp>(getNext(op));
+        return wait && (int64_t)wait.getEvent() == next &&
+               cast<exec::WaitOp>(op).getHolds().empty();
+      });
+      if (!isImplied)
+        continue;
+      implied.insert(event);
+      for (Operation *wait : waits[event])
+        wait->erase();
+    }
   }
 
+  /// The next operation that is not address arithmetic; null at the end.
+  static Operation *getNext(Operation *op) {
+    Operation *next = op->getNextNode();
+    while (next && isa<exec::SliceOp, exec::SubsliceOp>(next))
+      next = next->getNextNode();
+    return next;
+  }
+
+  /// Whether nothing but address arithmetic stands between the two.
+  static bool follows(Operation *op, Operation *previous) {
+    return getNext(previous) == op;
+  }
+
+  llvm::SmallDenseSet<int64_t> implied; ///< events that nobody needs
   int64_t start = 0;
   SmallVector<int64_t, 2> startedStreams;
 };

@@ -78,7 +78,8 @@ def ExecInsertEvents : ExecPass<"exec-insert-events"> {
     A collective starts after all computation that stands before it: an event is
     recorded on the stream that computes, and the collective's stream waits for
     it. When it is done it records its own event, for which exec-build put waits
-    where its result is needed. Program order is then an order that all streams
+    where its result is needed; of collectives that follow each other and are
+    waited for together, only the last does. Program order is then an order that all streams
     keep, which is why exec-plan-memory may reason about it.
 
     Input:
