@@ -7,7 +7,8 @@
 // Errors (exit code PeerFailure): 7001 a rank is gone, 7002 a rank does not
 // answer, 7003 another rank failed (with what it said), 7004 a collective took
 // too long (naming it and the ranks that have not come), 7005 ranks call
-// different collectives; connecting: 7010-7019 (see gloo/Rendezvous.h).
+// different collectives; connecting: 7010-7019 (see gloo/Rendezvous.h). The
+// first of them is told to all ranks, whose pending and later calls throw it.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -40,6 +41,10 @@ public:
                              const char *where) = 0;
   virtual void allReduce(DeviceAddress data, int64_t elements,
                          plan::CommType type, const char *where) = 0;
+
+  /// Bytes that collectives have brought from other ranks so far. Exact when the
+  /// device is synchronised.
+  virtual uint64_t receivedBytes() const = 0;
 };
 
 /// One rank's end of a run. exchange() and openChannel() are called by one

@@ -1,5 +1,7 @@
 #include "runtime/comm/HostChannel.h"
 
+#include "runtime/plan/Communication.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -10,9 +12,6 @@ namespace {
 /// Terms of a sum travel in pieces, so that a rank needs room for one piece of
 /// each other rank only.
 constexpr int64_t pieceBytes = int64_t(1) << 20;
-
-/// Up to here every rank sums all ranks' data itself: one exchange, not two.
-constexpr int64_t smallBytes = int64_t(1) << 14;
 
 int64_t widthOf(plan::CommType type) {
   switch (type) {
@@ -124,7 +123,7 @@ void HostChannel::gather(const CollectiveCall &call, const char *where,
     receive.push_back(to + i * call.bytes);
   copyBytes(receive[static_cast<size_t>(position_)], from, call.bytes);
   if (size() > 1)
-    swap(call, where, send, receive, call.bytes);
+    exchange(call, where, send, receive, call.bytes);
 }
 
 void HostChannel::reduce(const CollectiveCall &call, const char *where,
@@ -151,7 +150,7 @@ void HostChannel::sumPieces(const CollectiveCall &call, const char *where,
       receive[i] = scratch.data() + static_cast<int64_t>(i) * bytes;
     }
     if (size() > 1)
-      swap(call, where, send, receive, bytes);
+      exchange(call, where, send, receive, bytes);
     // The own term may be what is overwritten.
     const auto own = static_cast<size_t>(position_);
     copyBytes(receive[own], send[own], bytes);
@@ -166,7 +165,7 @@ void HostChannel::sumEverywhere(const CollectiveCall &call, const char *where,
                                 std::byte *data) {
   if (size() == 1 || call.bytes == 0)
     return;
-  if (call.bytes <= smallBytes) {
+  if (call.bytes <= smallAllReduceBytes) {
     const std::vector<const std::byte *> all(members.size(), data);
     return sumPieces(call, where, all, data, /*accumulate=*/false);
   }
@@ -187,7 +186,7 @@ void HostChannel::sumEverywhere(const CollectiveCall &call, const char *where,
   std::vector<std::byte> sum(static_cast<size_t>(share));
   sumPieces(part, where, send, sum.data(), /*accumulate=*/false);
   const std::vector<const std::byte *> own(members.size(), sum.data());
-  swap(part, where, own, receive, share);
+  exchange(part, where, own, receive, share);
   copyBytes(receive[static_cast<size_t>(position_)], sum.data(), share);
   copyBytes(data, padded.data(), call.bytes);
 }

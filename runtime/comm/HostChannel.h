@@ -9,6 +9,7 @@
 
 #include "runtime/comm/Communicator.h"
 
+#include <atomic>
 #include <span>
 
 namespace fsdpq::rt {
@@ -37,6 +38,7 @@ public:
                      const char *where) final;
   void allReduce(DeviceAddress data, int64_t elements, plan::CommType type,
                  const char *where) final;
+  uint64_t receivedBytes() const final { return received; }
 
 protected:
   HostChannel(std::vector<int64_t> members, int64_t rank, Device &device,
@@ -60,6 +62,13 @@ protected:
                     std::span<std::byte *const> receive, int64_t bytes) = 0;
 
 private:
+  /// swap(), counted.
+  void exchange(const CollectiveCall &call, const char *where,
+                std::span<const std::byte *const> send,
+                std::span<std::byte *const> receive, int64_t bytes) {
+    swap(call, where, send, receive, bytes);
+    received += static_cast<uint64_t>((size() - 1) * bytes);
+  }
   void gather(const CollectiveCall &call, const char *where,
               const std::byte *from, std::byte *to);
   void reduce(const CollectiveCall &call, const char *where,
@@ -76,6 +85,7 @@ private:
   uint16_t stream;
   std::string name_;
   uint64_t sequence = 0;
+  std::atomic<uint64_t> received = 0;
   std::vector<std::byte> scratch; ///< pieces of the others' terms
 };
 

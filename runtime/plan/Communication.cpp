@@ -30,14 +30,28 @@ bool endsOf(const plan::Instruction &instruction, Ends &ends) {
   return true;
 }
 
+/// Whether a slice starts in the bytes of `range` of any of `ordinals` layers.
+bool isWithin(const plan::Slice &slice, const plan::Slice &range,
+              uint32_t ordinals) {
+  const uint64_t first =
+      slice.offset() +
+      (slice.table() && slice.table()->size() > 0 ? slice.table()->Get(0) : 0);
+  return slice.arena() == range.arena() && first >= range.offset() &&
+         first < range.offset() + ordinals * range.bytes();
+}
+
 int32_t unitOf(const plan::Plan &plan, const Ends &ends) {
   for (uint32_t slice : {ends.source, ends.destination})
     if (plan.slices()->Get(slice)->unit() >= 0)
       return plan.slices()->Get(slice)->unit();
+  const plan::Slice &to = *plan.slices()->Get(ends.destination);
   for (uint32_t i = 0; i < plan.units()->size(); ++i) {
     const plan::Unit &unit = *plan.units()->Get(i);
-    if (ends.destination == unit.range() ||
-        static_cast<int64_t>(ends.destination) == unit.gradient())
+    if (isWithin(to, *plan.slices()->Get(unit.range()), ordinalCount(unit)) ||
+        (unit.gradient() >= 0 &&
+         isWithin(to,
+                  *plan.slices()->Get(static_cast<uint32_t>(unit.gradient())),
+                  ordinalCount(unit))))
       return static_cast<int32_t>(i);
   }
   return -1;
@@ -57,9 +71,11 @@ uint64_t trafficBytes(const plan::Plan &plan,
     return (ranks - 1) * static_cast<uint64_t>(scatter->elements() *
                                                elementBytes(scatter->type()));
   const plan::AllReduce &reduce = *instruction.op_as_AllReduce();
-  const auto bytes =
-      static_cast<uint64_t>(reduce.elements() * elementBytes(reduce.type()));
-  return (2 * (ranks - 1) * bytes + ranks - 1) / ranks;
+  const auto elements = static_cast<uint64_t>(reduce.elements());
+  const auto width = static_cast<uint64_t>(elementBytes(reduce.type()));
+  if (elements * width <= static_cast<uint64_t>(smallAllReduceBytes))
+    return (ranks - 1) * elements * width;
+  return 2 * (ranks - 1) * ((elements + ranks - 1) / ranks) * width;
 }
 
 std::vector<Traffic> communicationOf(const plan::Plan &plan,

@@ -9,13 +9,18 @@
 
 namespace fsdpq::rt {
 
+/// Up to so many bytes, ranks that sum something everywhere give each other all
+/// of it; beyond, each sums an equal share of whole elements and all take each
+/// other's.
+inline constexpr int64_t smallAllReduceBytes = int64_t(1) << 14;
+
 /// What one rank moves in the collectives of one kind and group for one unit.
-/// Counted is what any ring-like algorithm moves through a rank, whatever the
-/// implementation; with G ranks in the group:
+/// Counted is what comes from other ranks; with G ranks in the group:
 ///   all_gather       (G - 1) * bytes
 ///   reduce_scatter   (G - 1) * elements * element size, whatever `ranges` is
-///   all_reduce       2 * (G - 1) / G * elements * element size, rounded up
-/// as many bytes sent as received.
+///   all_reduce       (G - 1) * elements * element size if that is small (see
+///                    above), else 2 * (G - 1) * ceil(elements / G) * element size
+/// As many bytes are sent as received.
 struct Traffic {
   plan::Op kind;
   plan::Group group;

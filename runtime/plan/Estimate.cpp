@@ -198,7 +198,11 @@ private:
     if (const plan::ReduceScatter *scatter = instruction.op_as_ReduceScatter())
       return others(scatter->group());
     if (const plan::AllReduce *reduce = instruction.op_as_AllReduce())
-      return 2 * others(reduce->group());
+      return (reduce->elements() * elementBytes(reduce->type()) <=
+                      smallAllReduceBytes
+                  ? 1
+                  : 2) *
+             others(reduce->group());
     return std::nullopt;
   }
 

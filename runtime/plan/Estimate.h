@@ -8,7 +8,7 @@
 //     each + launch_overhead
 //   collective   max(messages * latency + bytes / link, local bytes / memory)
 //     + collective_overhead; the bytes are those of trafficBytes(), sent in
-//     G - 1 messages (all_reduce: 2 (G - 1)) over the slowest link that the
+//     G - 1 messages (a large all_reduce: 2 (G - 1)) over the slowest link that the
 //     groups of this kind span
 // at full capacity. The host costs nothing, links are not shared between
 // streams, and all ranks reach a collective at the same time: what is left is

@@ -1,24 +1,17 @@
 #include "runtime/comm/inprocess/InProcess.h"
 
+#include "runtime/comm/Failure.h"
 #include "runtime/comm/HostChannel.h"
-#include "runtime/support/Error.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
-#include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 
 namespace fsdpq::rt {
 namespace {
-
-/// "rank 2", "ranks 1, 3"
-std::string rankList(const std::vector<int64_t> &ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(ranks[i]);
-  return text;
-}
 
 /// What the ranks of a run share.
 struct World {
@@ -44,8 +37,7 @@ struct World {
   std::map<std::pair<std::string, std::vector<int64_t>>,
            std::shared_ptr<Meeting>>
       meetings;
-  int64_t failedRank = -1;
-  std::string failure;
+  std::optional<Failure> failure; ///< the first one
 
   std::shared_ptr<Meeting> meetingOf(const std::string &name,
                                      const std::vector<int64_t> &members) {
@@ -71,20 +63,27 @@ struct World {
       return;
     }
     const bool inTime = changed.wait_for(lock, timeout, [&] {
-      return meeting.round != round || failedRank >= 0;
+      return meeting.round != round || failure;
     });
     if (meeting.round != round)
       return;
-    const int64_t own = meeting.members[static_cast<size_t>(position)];
-    if (failedRank >= 0)
-      throw Error(7003, ExitCode::PeerFailure,
-                  "rank " + std::to_string(failedRank) + " failed: " + failure,
-                  "rank " + std::to_string(own) + ", " + what());
-    if (!inTime)
-      throw Error(7004, ExitCode::PeerFailure,
-                  rankList(missing(meeting)) + " did not come to " + what() +
-                      " within " + std::to_string(timeout.count() / 1000) + " s",
-                  "rank " + std::to_string(own));
+    if (!inTime) {
+      failure = {7004, rankList(missing(meeting)) + " did not come to " +
+                           what() + " within " + durationText(timeout)};
+      changed.notify_all();
+    }
+    throw failure->at(
+        "rank " +
+        std::to_string(meeting.members[static_cast<size_t>(position)]) + ", " +
+        what());
+  }
+
+  /// Ends the run on all ranks, unless something else has.
+  void fail(const Failure &cause) {
+    std::lock_guard lock(mutex);
+    if (!failure)
+      failure = cause;
+    changed.notify_all();
   }
 
   static std::vector<int64_t> missing(const Meeting &meeting) {
@@ -124,14 +123,13 @@ private:
       const auto &other =
           *static_cast<const Offer *>(meeting->brought[static_cast<size_t>(i)]);
       if (!(other.call == call)) {
-        const std::string difference =
-            "rank " + std::to_string(ranks()[static_cast<size_t>(i)]) +
-            " calls " + other.call.text() + " where rank " +
-            std::to_string(ranks()[static_cast<size_t>(position())]) +
-            " calls " + describe(call, where);
-        leave(difference);
-        throw Error(7005, ExitCode::PeerFailure, difference, "",
-                    "all ranks must run the same plan");
+        const Failure difference = {
+            7005, "rank " + std::to_string(ranks()[static_cast<size_t>(i)]) +
+                      " calls " + other.call.text() + " where rank " +
+                      std::to_string(ranks()[static_cast<size_t>(position())]) +
+                      " calls " + describe(call, where)};
+        world->fail(difference);
+        throw difference.at("");
       }
       std::memcpy(receive[static_cast<size_t>(i)],
                   other.send[static_cast<size_t>(position())],
@@ -139,15 +137,6 @@ private:
     }
     // Nobody may change what others still read.
     world->meet(*meeting, position(), nullptr, what);
-  }
-
-  void leave(const std::string &cause) {
-    std::lock_guard lock(world->mutex);
-    if (world->failedRank < 0) {
-      world->failedRank = ranks()[static_cast<size_t>(position())];
-      world->failure = cause;
-    }
-    world->changed.notify_all();
   }
 
   std::shared_ptr<World> world;
@@ -178,25 +167,35 @@ public:
 
   std::vector<std::string> exchange(std::string_view mine,
                                     std::string_view what) override {
+    const Gift gift{mine, what};
     auto text = [&] { return "the exchange of " + std::string(what); };
-    world->meet(*meeting, rank_, &mine, text);
+    world->meet(*meeting, rank_, &gift, text);
     std::vector<std::string> all;
-    for (const void *brought : meeting->brought)
-      all.emplace_back(*static_cast<const std::string_view *>(brought));
+    for (const void *brought : meeting->brought) {
+      const Gift &other = *static_cast<const Gift *>(brought);
+      if (other.what != what) {
+        const Failure difference = {
+            7005, "ranks exchange " + std::string(other.what) + " where rank " +
+                      std::to_string(rank_) + " exchanges " +
+                      std::string(what)};
+        world->fail(difference);
+        throw difference.at("");
+      }
+      all.emplace_back(other.data);
+    }
     world->meet(*meeting, rank_, nullptr, text);
     return all;
   }
 
   void abort(const std::string &cause) noexcept override {
-    std::lock_guard lock(world->mutex);
-    if (world->failedRank >= 0)
-      return;
-    world->failedRank = rank_;
-    world->failure = cause;
-    world->changed.notify_all();
+    world->fail({7003, "rank " + std::to_string(rank_) + " failed: " + cause});
   }
 
 private:
+  struct Gift {
+    std::string_view data, what;
+  };
+
   std::shared_ptr<World> world;
   int64_t rank_;
   std::vector<int64_t> everybody;

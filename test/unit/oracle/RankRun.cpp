@@ -77,12 +77,14 @@ static RankResult trainRank(const RankRun &run,
 
   RankResult result;
   rt::Trainer trainer(model.executor(), rows, options);
+  const uint64_t receivedBefore = model.executor().receivedBytes();
   trainer.run(
       [&](const rt::StepRecord &record) {
         result.losses.push_back(record.loss);
         result.norms.push_back(record.gradNorm);
       },
       [] { return false; });
+  result.receivedBytes = model.executor().receivedBytes() - receivedBefore;
   const plan::Plan &content = model.executor().plan().plan();
   for (const plan::Parameter *parameter : *content.parameters())
     if (parameter->trainable())

@@ -30,6 +30,8 @@ CompileOptions compileOptions(const RankRun &run);
 struct RankResult {
   std::vector<double> losses, norms;
   TensorMap parameters; ///< the trained ones at the end
+  /// Bytes that collectives brought to a rank while it trained.
+  uint64_t receivedBytes = 0;
 
   bool operator==(const RankResult &) const = default;
 };

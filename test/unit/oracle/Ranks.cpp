@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/plan/Communication.h"
 #include "test/unit/oracle/RankRun.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +39,7 @@ RankRun with(RankRun run, const Strategy &strategy, int64_t ranks) {
   return run;
 }
 
-/// Bits, with the first difference named.
+/// Bits of what is learnt, with the first difference named.
 void expectSame(const RankResult &actual, const RankResult &wanted) {
   EXPECT_EQ(actual.losses, wanted.losses);
   EXPECT_EQ(actual.norms, wanted.norms);
@@ -110,6 +111,102 @@ TEST_P(Ranks, AgreeOtherwise) {
       several.reduceEachMicroStep = eachMicroStep;
       expectNear(train(several), one);
     }
+}
+
+namespace {
+
+/// Bytes by what moves them, of one call of a function.
+struct Moved {
+  uint64_t base = 0, trained = 0, gradients = 0, rest = 0;
+
+  uint64_t total() const { return base + trained + gradients + rest; }
+};
+
+Moved movedBy(const plan::Plan &plan, const std::string &name) {
+  Moved moved;
+  for (const plan::Function *function : *plan.functions()) {
+    if (function->name()->str() != name)
+      continue;
+    for (const rt::Traffic &traffic : rt::communicationOf(plan, *function)) {
+      const bool isTrained =
+          traffic.unit >= 0 && plan.units()->Get(traffic.unit)->gradient() >= 0;
+      (traffic.unit < 0                           ? moved.rest
+       : traffic.kind == plan::Op::ReduceScatter ? moved.gradients
+       : isTrained                                ? moved.trained
+                                                  : moved.base) += traffic.bytes;
+    }
+  }
+  return moved;
+}
+
+/// Whole bytes of the units, each layer's counted.
+uint64_t bytesOf(const plan::Plan &plan, bool isTrained, bool isOfLayers) {
+  uint64_t bytes = 0;
+  for (const plan::Unit *unit : *plan.units())
+    if ((unit->gradient() >= 0) == isTrained &&
+        (unit->layers() && unit->layers()->size() > 0) == isOfLayers)
+      bytes += unit->bytes() *
+               (isOfLayers ? unit->layers()->size() : 1);
+  return bytes;
+}
+
+} // namespace
+
+/// What plans say they move is what comes in, and is what it must be: layers'
+/// weights (N - 1) / N twice a micro-step, once where they stay whole, the
+/// embedding, the head and the last norm once each, gradients once.
+TEST(RanksCommunicate, WhatThePlanSays) {
+  for (const bool keep : {false, true})
+    for (const int64_t ranks : {2, 4}) {
+      SCOPED_TRACE(std::to_string(ranks) + (keep ? " ranks, kept" : " ranks"));
+      RankRun run;
+      run.ranks = ranks;
+      run.deterministic = false;
+      run.keepGathered = keep;
+      run.microBatches = 8;
+      const auto loaded = compilePlan(compileOptions(run));
+      const plan::Plan &plan = loaded->plan();
+      const Moved micro = movedBy(plan, "micro_step");
+      const auto part = [&](uint64_t bytes) {
+        return bytes / static_cast<uint64_t>(ranks) *
+               static_cast<uint64_t>(ranks - 1);
+      };
+      const uint64_t times = keep ? 1 : 2;
+      EXPECT_EQ(micro.base, part(times * bytesOf(plan, false, true) +
+                                 bytesOf(plan, false, false)));
+      EXPECT_EQ(micro.trained, part(times * bytesOf(plan, true, true)));
+      EXPECT_EQ(micro.gradients, part(bytesOf(plan, true, true)));
+      EXPECT_EQ(micro.rest, 0u);
+      const Moved step = movedBy(plan, "optimizer_step");
+      EXPECT_EQ(step.total(), static_cast<uint64_t>(ranks - 1) * 8); // the norm
+      EXPECT_EQ(train(run).receivedBytes,
+                static_cast<uint64_t>(run.steps) *
+                    (static_cast<uint64_t>(8 / ranks) * micro.total() +
+                     step.total()));
+    }
+}
+
+/// Of everything that lives from step to step a rank has 1 / N, but for padding.
+TEST(RanksRemember, AnNthOfTheState) {
+  RankRun run;
+  run.deterministic = false;
+  const auto one = compilePlan(compileOptions(run));
+  run.ranks = 4;
+  const auto four = compilePlan(compileOptions(run));
+  for (const char *name : {"base", "trained", "gradients", "moments"}) {
+    const auto bytes = [&](const plan::Plan &plan) {
+      for (const plan::Arena *arena : *plan.arenas())
+        if (arena->name()->str() == name)
+          return arena->bytes();
+      ADD_FAILURE() << name;
+      return uint64_t(0);
+    };
+    // A unit is padded to 256 bytes a rank.
+    const uint64_t whole = bytes(one->plan()), share = bytes(four->plan());
+    EXPECT_GE(4 * share, whole) << name;
+    EXPECT_LE(4 * share, whole + 2 * 1024 * four->plan().units()->size() * 3)
+        << name;
+  }
 }
 
 TEST(RanksUnderDelay, GiveTheSameBits) {

@@ -25,8 +25,8 @@ TEST(Communication, CountsWhatARankReceives) {
                   "micro_step 6 1 0 4 2048\n"
                   "micro_step 7 1 1 1 256\n"
                   "optimizer_step 8 2 1 1 256\n"
-                  "optimizer_step 8 0 -1 1 12\n"
-                  "mean_w 8 0 -1 1 48\n"
+                  "optimizer_step 8 0 -1 1 24\n"
+                  "mean_w 8 0 -1 1 96\n"
                   "store_layers 7 0 0 1 1536\n");
   EXPECT_THAT(
       trafficText(
