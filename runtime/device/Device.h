@@ -112,7 +112,9 @@ public:
   /// failure. It must not use the device.
   virtual void hostCall(std::function<void()> task, uint16_t stream) = 0;
 
-  /// Returns when all work given so far is done.
+  /// Returns when all work given so far is done. A failure that no call has
+  /// thrown yet is thrown at once, for work of other streams may never end unless
+  /// somebody is told of it; one that is known, when nothing runs any more.
   virtual void synchronize() = 0;
 };
 

@@ -64,11 +64,14 @@ Executor::Executor(std::shared_ptr<const LoadedPlan> source, Device &device,
 }
 
 Executor::~Executor() {
-  try {
-    device_.synchronize();
-  } catch (...) {
-    // Whoever used the executor has seen it, or does not look any more.
-  }
+  // Whoever used the executor has seen what failed, or does not look any more.
+  // Once others are told, what still runs ends, and the second call returns.
+  for (int attempt = 0; attempt < 2; ++attempt)
+    try {
+      tellingOthers([&] { device_.synchronize(); });
+      return;
+    } catch (...) {
+    }
 }
 
 /// The channel of a group on a stream, opened at its first use in the plan's
@@ -84,6 +87,13 @@ Channel *Executor::openChannel(plan::Group group, uint16_t stream) {
             groupName(group) + ")");
   }
   return channel.get();
+}
+
+uint64_t Executor::receivedBytes() const {
+  uint64_t bytes = 0;
+  for (const auto &[key, channel] : channels)
+    bytes += channel->receivedBytes();
+  return bytes;
 }
 
 //===--- Names --------------------------------------------------------------//
@@ -113,6 +123,21 @@ InputId Executor::input(std::string_view name) const {
 
 OutputId Executor::output(std::string_view name) const {
   return OutputId(require(loaded->findOutput(name), "output", name));
+}
+
+//===--- Failures -----------------------------------------------------------//
+
+/// Does `work`. If it fails, the other ranks learn why before this one unwinds:
+/// they may be waiting for it in a collective.
+template <typename Work>
+void Executor::tellingOthers(const Work &work) const {
+  try {
+    work();
+  } catch (const std::exception &error) {
+    const std::string cause = error.what();
+    communicator_.abort(cause.substr(0, cause.find('\n')));
+    throw;
+  }
 }
 
 //===--- Host data ----------------------------------------------------------//
@@ -162,13 +187,15 @@ DeviceAddress Executor::portRange(const plan::Port &port, size_t bytes) const {
 void Executor::writeInput(InputId id, const void *data, size_t bytes) {
   const plan::Port &port =
       *loaded->plan().inputs()->Get(static_cast<uint32_t>(id));
-  device_.upload(portRange(port, bytes), data, bytes);
+  const DeviceAddress to = portRange(port, bytes);
+  tellingOthers([&] { device_.upload(to, data, bytes); });
 }
 
 void Executor::readOutput(OutputId id, void *data, size_t bytes) const {
   const plan::Port &port =
       *loaded->plan().outputs()->Get(static_cast<uint32_t>(id));
-  device_.download(data, portRange(port, bytes), bytes);
+  const DeviceAddress from = portRange(port, bytes);
+  tellingOthers([&] { device_.download(data, from, bytes); });
 }
 
 DeviceAddress Executor::sliceRange(uint32_t number, int64_t index, size_t bytes,
@@ -210,12 +237,14 @@ DeviceAddress Executor::sliceRange(uint32_t number, int64_t index, size_t bytes,
 
 void Executor::writeSlice(uint32_t slice, int64_t index, const void *data,
                           size_t bytes, size_t offset) {
-  device_.upload(sliceRange(slice, index, bytes, offset), data, bytes);
+  const DeviceAddress to = sliceRange(slice, index, bytes, offset);
+  tellingOthers([&] { device_.upload(to, data, bytes); });
 }
 
 void Executor::readSlice(uint32_t slice, int64_t index, void *data,
                          size_t bytes, size_t offset) const {
-  device_.download(data, sliceRange(slice, index, bytes, offset), bytes);
+  const DeviceAddress from = sliceRange(slice, index, bytes, offset);
+  tellingOthers([&] { device_.download(data, from, bytes); });
 }
 
 //===--- Execute ------------------------------------------------------------//
@@ -234,23 +263,21 @@ void Executor::run(FunctionId id, int64_t index) {
                     "' has no index " + std::to_string(index) + ": it takes " +
                     std::to_string(function.indexCount));
   indices[0] = index;
-  if (observer)
-    runSteps<true>(id, function.begin, function.end, 1);
-  else
-    runSteps<false>(id, function.begin, function.end, 1);
+  tellingOthers([&] {
+    if (trace_)
+      runSteps<true>(function.begin, function.end, 1);
+    else
+      runSteps<false>(function.begin, function.end, 1);
+  });
 }
 
 /// `depth` is the level that a loop among these steps counts.
-template <bool Observed>
-void Executor::runSteps(FunctionId function, uint32_t begin, uint32_t end,
-                        uint32_t depth) {
-  const uint32_t first =
-      program.functions[static_cast<uint32_t>(function)].begin;
+template <bool Traced>
+void Executor::runSteps(uint32_t begin, uint32_t end, uint32_t depth) {
   for (uint32_t number = begin; number < end; ++number) {
     const Program::Step step = program.steps[number];
-    const uint32_t instruction = number - first;
-    if constexpr (Observed)
-      observer->begin(function, instruction);
+    if constexpr (Traced)
+      traceBegin(step);
     switch (step.op) {
     case plan::Op::Launch:
       runLaunch(program.launches[step.operand], step.stream);
@@ -275,7 +302,7 @@ void Executor::runSteps(FunctionId function, uint32_t begin, uint32_t end,
       const int64_t count = op.count.at(indices.data());
       for (int64_t index = 0; index < count; ++index) {
         indices[depth] = index;
-        runSteps<Observed>(function, number + 1, op.bodyEnd, depth + 1);
+        runSteps<Traced>(number + 1, op.bodyEnd, depth + 1);
       }
       number = op.bodyEnd - 1;
       break;
@@ -308,10 +335,52 @@ void Executor::runSteps(FunctionId function, uint32_t begin, uint32_t end,
     case plan::Op::NONE:
       break;
     }
-    if constexpr (Observed)
-      observer->end(function, instruction);
+    if constexpr (Traced)
+      traceEnd(step, stepLabels[number]);
   }
 }
+
+//===--- Trace --------------------------------------------------------------//
+
+void Executor::setTrace(Trace *newTrace) {
+  tellingOthers([&] { device_.synchronize(); });
+  trace_ = newTrace;
+  stepLabels.clear();
+  if (!trace_)
+    return;
+  const plan::Plan &plan = loaded->plan();
+  std::vector<std::string> names;
+  for (const auto *name : *plan.streams())
+    names.push_back(name->str());
+  trace_->setStreams(names);
+  for (const plan::Function *function : *plan.functions())
+    for (Trace::Label &label : instructionLabels(plan, *function))
+      stepLabels.push_back(trace_->addLabel(std::move(label)));
+}
+
+/// Loops are what their bodies are, a record takes no time, and what another
+/// stream than the first waits for shows as a gap.
+static bool isTraced(Program::Step step) {
+  return step.op != plan::Op::Loop && step.op != plan::Op::Record &&
+         (step.op != plan::Op::Wait || step.stream == 0);
+}
+
+void Executor::traceBegin(Program::Step step) {
+  if (isTraced(step))
+    device_.hostCall([trace = trace_, stream = step.stream] {
+      trace->begin(stream);
+    }, step.stream);
+}
+
+void Executor::traceEnd(Program::Step step, uint32_t label) {
+  if (isTraced(step))
+    device_.hostCall([trace = trace_, label, stream = step.stream,
+                      kind = traceKind(step.op)] {
+      trace->end(stream, label, kind);
+    }, step.stream);
+}
+
+//===--- Instructions -------------------------------------------------------//
 
 void Executor::runLaunch(const LaunchOp &op, uint16_t stream) {
   for (uint32_t i = op.slices.begin; i < op.slices.end; ++i) {

@@ -11,6 +11,7 @@
 #include "runtime/comm/Communicator.h"
 #include "runtime/device/DeviceBuffer.h"
 #include "runtime/exec/Program.h"
+#include "runtime/observe/Trace.h"
 #include "runtime/plan/PlanFile.h"
 
 #include <concepts>
@@ -28,21 +29,12 @@ enum class ScalarId : uint32_t {};
 enum class InputId : uint32_t {};
 enum class OutputId : uint32_t {};
 
-/// Is told of every instruction as it is given to the device. `instruction` is
-/// its number in the function, in text order, a loop before its body; a loop
-/// ends after its last iteration. Devices may work on after `end`.
-class ExecutionObserver {
-public:
-  virtual ~ExecutionObserver() = default;
-  virtual void begin(FunctionId function, uint32_t instruction) = 0;
-  virtual void end(FunctionId function, uint32_t instruction) = 0;
-};
-
 /// One rank's plan at work. Used by one thread at a time.
 /// Errors: 4101 a name the plan lacks, 4102 a scalar out of range or of the
 /// other kind, 4103 bytes that do not fit a port or slice, 4104 an index out of
 /// range, 4105 a plan for another number of ranks, and what the device and the
-/// ranks' channels throw.
+/// ranks' channels throw: then the other ranks are told, for collectives will be
+/// missing.
 class Executor {
 public:
   /// `device` and `communicator` must outlive the executor. All ranks make
@@ -50,12 +42,14 @@ public:
   /// plan has.
   Executor(std::shared_ptr<const LoadedPlan> plan, Device &device,
            Communicator &communicator);
-  /// Waits for what is under way. When an exception ends the executor's life, the
-  /// other ranks are told, since collectives will be missing.
+  /// Waits for what is under way.
   ~Executor();
 
   const LoadedPlan &plan() const { return *loaded; }
   Device &device() const { return device_; }
+  /// Bytes that the plan's collectives have brought from other ranks; of those
+  /// that are done.
+  uint64_t receivedBytes() const;
   Communicator &communicator() const { return communicator_; }
 
   FunctionId function(std::string_view name) const;
@@ -88,8 +82,11 @@ public:
   /// (0 for functions without one).
   void run(FunctionId function, int64_t index = 0);
 
-  /// null (at first): nobody observes, at no cost.
-  void setObserver(ExecutionObserver *newObserver) { observer = newObserver; }
+  /// Gives every instruction's time on its stream to the trace; null (at first):
+  /// none, at no cost. A trace serves one executor at a time and must outlive
+  /// its work. Waits for what is under way.
+  void setTrace(Trace *newTrace);
+  Trace *trace() const { return trace_; }
 
 private:
   void setInteger(ScalarId id, int64_t value);
@@ -98,9 +95,12 @@ private:
                            size_t offset) const;
   DeviceAddress portRange(const plan::Port &port, size_t bytes) const;
 
-  template <bool Observed>
-  void runSteps(FunctionId function, uint32_t begin, uint32_t end,
-                uint32_t depth);
+  template <typename Work>
+  void tellingOthers(const Work &work) const;
+  template <bool Traced>
+  void runSteps(uint32_t begin, uint32_t end, uint32_t depth);
+  void traceBegin(Program::Step step);
+  void traceEnd(Program::Step step, uint32_t label);
   void runLaunch(const LaunchOp &op, uint16_t stream);
   void runGemm(const GemmOp &op, uint16_t stream);
   Channel *openChannel(plan::Group group, uint16_t stream);
@@ -108,7 +108,6 @@ private:
   std::shared_ptr<const LoadedPlan> loaded;
   Device &device_;
   Communicator &communicator_;
-  int exceptionsBefore;
   std::map<std::pair<plan::Group, uint16_t>, std::unique_ptr<Channel>> channels;
   std::vector<DeviceBuffer> arenas;
   std::vector<std::unique_ptr<LoadedKernel>> kernels;
@@ -116,7 +115,8 @@ private:
   std::vector<ResolvedSlice> slices;
   Program program;
   std::vector<int64_t> indices;
-  ExecutionObserver *observer = nullptr;
+  Trace *trace_ = nullptr;
+  std::vector<uint32_t> stepLabels; ///< in the trace, of the program's steps
 };
 
 } // namespace fsdpq::rt

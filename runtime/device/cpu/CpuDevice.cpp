@@ -72,8 +72,8 @@ CpuDevice::CpuDevice(const CpuDeviceOptions &options)
                       ? options.threads
                       : static_cast<unsigned>(omp_get_max_threads())),
       deterministic(options.deterministic), delays(options.delays),
-      streams(std::make_unique<Streams>(1, 0, delays)),
-      loader(std::make_unique<ObjectLoader>()) {}
+      loader(std::make_unique<ObjectLoader>()),
+      streams(std::make_unique<Streams>(1, 0, delays)) {}
 
 CpuDevice::~CpuDevice() = default;
 
@@ -165,7 +165,7 @@ void CpuDevice::launch(const LoadedKernel &kernel, const LaunchArg *args,
   };
   if (stream == 0) // done before the arguments change
     return streams->run([&] { start(args); }, stream);
-  std::array<LaunchArg, maxLaunchArgs> copies;
+  std::array<LaunchArg, maxLaunchArgs> copies{};
   std::copy(args, args + argCount, copies.begin());
   streams->run([start, copies] { start(copies.data()); }, stream);
 }

@@ -59,8 +59,9 @@ private:
   unsigned threadCount;
   bool deterministic;
   StreamDelays delays;
-  std::unique_ptr<Streams> streams; ///< only the first until prepare()
   std::unique_ptr<ObjectLoader> loader;
+  /// Only the first until prepare(). Ends before the code it may be executing.
+  std::unique_ptr<Streams> streams;
 };
 
 } // namespace fsdpq::rt

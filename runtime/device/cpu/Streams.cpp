@@ -1,21 +1,34 @@
 #include "runtime/device/cpu/Streams.h"
+#include "runtime/support/Error.h"
 
-#include <algorithm>
+#include <string>
+#include <system_error>
 
 namespace fsdpq::rt {
 
 Streams::Streams(uint16_t streams, uint32_t eventCount,
                  const StreamDelays &delays)
-    : events(eventCount), delays(delays), ownRandom(delays.seed) {
+    : events(eventCount), records(streams), delays(delays),
+      ownRandom(delays.seed) {
   for (uint16_t stream = 1; stream < streams; ++stream)
     workers.push_back(std::make_unique<Worker>());
-  for (size_t i = 0; i < workers.size(); ++i)
-    workers[i]->thread = std::thread([this, i, seed = delays.seed + i + 1] {
-      work(*workers[i], seed);
-    });
+  try {
+    for (size_t i = 0; i < workers.size(); ++i)
+      workers[i]->thread = std::thread([this, i, seed = delays.seed + i + 1] {
+        work(*workers[i], seed);
+      });
+  } catch (const std::system_error &error) {
+    stop();
+    throw Error(4007, ExitCode::RunFailure,
+                "no thread for " + std::to_string(workers.size()) +
+                    " streams: " + error.what(),
+                "", "start fewer ranks, or allow more threads (ulimit -u)");
+  }
 }
 
-Streams::~Streams() {
+Streams::~Streams() { stop(); }
+
+void Streams::stop() {
   {
     std::lock_guard lock(mutex);
     stopping = true;
@@ -24,7 +37,8 @@ Streams::~Streams() {
   }
   changed.notify_all();
   for (auto &worker : workers)
-    worker->thread.join();
+    if (worker->thread.joinable())
+      worker->thread.join();
 }
 
 void Streams::pause(std::mt19937_64 &random) {
@@ -49,13 +63,17 @@ void Streams::work(Worker &worker, uint64_t seed) {
   std::unique_lock lock(mutex);
   while (true) {
     changed.wait(lock, [&] { return stopping || !worker.queue.empty(); });
-    if (worker.queue.empty())
+    if (stopping)
       return;
+    lock.unlock();
+    pause(random);
+    lock.lock();
+    if (worker.queue.empty()) // dropped in the meantime
+      continue;
     const std::function<void()> task = std::move(worker.queue.front());
     worker.queue.pop_front();
     worker.busy = true;
     lock.unlock();
-    pause(random);
     try {
       task();
     } catch (...) {
@@ -67,10 +85,23 @@ void Streams::work(Worker &worker, uint64_t seed) {
   }
 }
 
+void Streams::throwFailure() {
+  if (!failure)
+    return;
+  known = true;
+  std::rethrow_exception(failure);
+}
+
+bool Streams::idle() const {
+  for (const auto &worker : workers)
+    if (worker->busy || !worker->queue.empty())
+      return false;
+  return true;
+}
+
 void Streams::check() {
   std::lock_guard lock(mutex);
-  if (failure)
-    std::rethrow_exception(failure);
+  throwFailure();
 }
 
 void Streams::run(std::function<void()> task, uint16_t stream) {
@@ -81,30 +112,29 @@ void Streams::run(std::function<void()> task, uint16_t stream) {
       task();
     } catch (...) {
       fail(std::current_exception());
-      throw;
+      check(); // throws the first failure
     }
     return;
   }
   {
     std::lock_guard lock(mutex);
-    if (failure)
-      std::rethrow_exception(failure);
+    throwFailure();
     workers[stream - 1]->queue.push_back(std::move(task));
   }
   changed.notify_all();
 }
 
 void Streams::record(uint32_t event, uint16_t stream) {
-  uint64_t number;
   {
     std::lock_guard lock(mutex);
-    number = ++events[event].given;
+    throwFailure();
+    events[event] = {stream, ++records[stream].given};
   }
   run(
-      [this, event, number] {
+      [this, stream] {
         {
           std::lock_guard lock(mutex);
-          events[event].reached = std::max(events[event].reached, number);
+          ++records[stream].reached;
         }
         changed.notify_all();
       },
@@ -112,18 +142,20 @@ void Streams::record(uint32_t event, uint16_t stream) {
 }
 
 void Streams::wait(uint32_t event, uint16_t stream) {
-  uint64_t number;
+  Mark mark;
   {
     std::lock_guard lock(mutex);
-    number = events[event].given;
+    throwFailure();
+    mark = events[event];
   }
-  if (number == 0)
-    return check();
+  if (mark.number == 0)
+    return;
   run(
-      [this, event, number] {
+      [this, mark] {
         std::unique_lock lock(mutex);
         changed.wait(lock, [&] {
-          return events[event].reached >= number || failure || stopping;
+          return records[mark.stream].reached >= mark.number || failure ||
+                 stopping;
         });
         if (failure)
           std::rethrow_exception(failure);
@@ -133,14 +165,8 @@ void Streams::wait(uint32_t event, uint16_t stream) {
 
 void Streams::synchronize() {
   std::unique_lock lock(mutex);
-  changed.wait(lock, [&] {
-    for (const auto &worker : workers)
-      if (worker->busy || !worker->queue.empty())
-        return false;
-    return true;
-  });
-  if (failure)
-    std::rethrow_exception(failure);
+  changed.wait(lock, [&] { return idle() || (failure && !known); });
+  throwFailure();
 }
 
 } // namespace fsdpq::rt

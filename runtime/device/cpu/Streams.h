@@ -29,6 +29,7 @@ struct StreamDelays {
 /// The streams of one device. All calls come from one thread.
 class Streams {
 public:
+  /// Error 4007: the system gives no more threads.
   Streams(uint16_t streams, uint32_t events, const StreamDelays &delays);
   /// Drops what has not started and waits for what has.
   ~Streams();
@@ -40,15 +41,22 @@ public:
   void run(std::function<void()> task, uint16_t stream);
   void record(uint32_t event, uint16_t stream);
   void wait(uint32_t event, uint16_t stream);
-  /// Returns when all streams are empty.
+  /// Returns when all streams are empty. A failure that no call has thrown yet
+  /// is thrown at once, though other streams may be waiting for somebody who
+  /// must be told of it; one that is known, when all streams are empty.
   void synchronize();
 
   /// Throws what a task threw.
   void check();
 
 private:
-  /// How often an event was recorded: by the caller, and as streams have come.
-  struct Event {
+  /// Where an event was recorded last: by the `number`th record of a stream.
+  struct Mark {
+    uint16_t stream = 0;
+    uint64_t number = 0; ///< 0: never
+  };
+  /// Records of a stream: how many were given, how many it has come to.
+  struct Records {
     uint64_t given = 0, reached = 0;
   };
   struct Worker {
@@ -60,12 +68,17 @@ private:
   void work(Worker &worker, uint64_t seed);
   void fail(std::exception_ptr failure);
   void pause(std::mt19937_64 &random);
+  void throwFailure(); ///< under the lock
+  bool idle() const;   ///< under the lock
+  void stop();
 
   std::mutex mutex;
   std::condition_variable changed;
-  std::vector<Event> events;
+  std::vector<Mark> events;
+  std::vector<Records> records; ///< of all streams
   std::vector<std::unique_ptr<Worker>> workers; ///< of streams 1, 2, ...
   std::exception_ptr failure;
+  bool known = false; ///< a call has thrown the failure
   bool stopping = false;
   StreamDelays delays;
   std::mt19937_64 ownRandom;

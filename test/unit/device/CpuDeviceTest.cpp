@@ -3,7 +3,11 @@
 #include "test/unit/device/DeviceConformance.h"
 
 #include <cmath>
+#include <cstring>
 #include <gmock/gmock.h>
+#include <limits>
+#include <random>
+#include <thread>
 
 using namespace fsdpq;
 using namespace fsdpq::rt;
@@ -21,15 +25,26 @@ static KernelImage image(const char *symbol,
           object.size()};
 }
 
-static DeviceUnderTest cpu(unsigned threads) {
-  return {"threads" + std::to_string(threads),
-          [=] { return std::make_unique<CpuDevice>(threads); },
+static DeviceUnderTest cpu(const std::string &name,
+                           const CpuDeviceOptions &options) {
+  return {name, [=] { return std::make_unique<CpuDevice>(options); },
           [](const char *symbol) { return image(symbol, testObject()); }};
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, DeviceConformance,
-                         testing::Values(cpu(1), cpu(2), cpu(5)),
-                         [](const auto &info) { return info.param.name; });
+/// Streams that are now and then late, to show what is not ordered.
+static StreamDelays delays(uint64_t seed) {
+  return {seed, std::chrono::microseconds(500)};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cpu, DeviceConformance,
+    testing::Values(cpu("threads1", {1, false, {}}),
+                    cpu("threads2", {2, false, {}}),
+                    cpu("threads5", {5, false, {}}),
+                    cpu("deterministic", {3, true, {}}),
+                    cpu("delayed", {1, false, delays(1)}),
+                    cpu("delayed_deterministic", {2, true, delays(2)})),
+    [](const auto &info) { return info.param.name; });
 
 /// The message of the Error with `id` that loading must end with.
 static std::string loadError(const KernelImage &image, int id) {
@@ -128,4 +143,138 @@ TEST(CpuDevice, UntouchedMemoryCostsNothing) {
   DeviceAddress address = device.allocate(bytes, "test");
   device.fill(address + bytes - 1, 1, 1, 0);
   device.free(address, bytes);
+}
+
+//===--- Threads ------------------------------------------------------------//
+
+namespace {
+
+/// One product with its operands, made of random numbers, whose rows are longer
+/// than what is multiplied.
+struct Product {
+  Product(int64_t m, int64_t n, int64_t k, bool transA, bool transB, float beta)
+      : lda((transA ? m : k) + 3), ldb((transB ? k : n) + 1), ldc(n + 2),
+        a((transA ? k : m) * lda), b((transB ? n : k) * ldb), c(m * ldc) {
+    std::mt19937 random(static_cast<unsigned>(m * 7 + n * 5 + k));
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    for (std::vector<float> *matrix : {&a, &b, &c})
+      for (float &value : *matrix)
+        value = uniform(random);
+    call = {plan::DType::F32, transA,          transB,
+            m,                n,               k,
+            1,                beta,            address(a),
+            address(b),       0,               lda,
+            ldb,              ldc};
+  }
+
+  /// The largest error relative to the sum of the terms' magnitudes, infinite
+  /// where what lies between the rows has changed.
+  double errorOf(const std::vector<float> &result) const {
+    double largest = 0;
+    std::vector<double> sums(call.n), magnitudes(call.n);
+    for (int64_t i = 0; i < call.m; ++i) {
+      std::fill(sums.begin(), sums.end(), 0);
+      std::fill(magnitudes.begin(), magnitudes.end(), 0);
+      for (int64_t l = 0; l < call.k; ++l)
+        for (int64_t j = 0; j < call.n; ++j) {
+          const double term = double(call.transA ? a[l * lda + i]
+                                                 : a[i * lda + l]) *
+                              (call.transB ? b[j * ldb + l] : b[l * ldb + j]);
+          sums[j] += term;
+          magnitudes[j] += std::abs(term);
+        }
+      for (int64_t j = 0; j < call.n; ++j) {
+        const double before = double(call.beta) * c[i * ldc + j];
+        largest = std::max(largest,
+                           std::abs(result[i * ldc + j] - before - sums[j]) /
+                               (magnitudes[j] + std::abs(before)));
+      }
+      for (int64_t j = call.n; j < ldc; ++j)
+        if (result[i * ldc + j] != c[i * ldc + j])
+          return std::numeric_limits<double>::infinity();
+    }
+    return largest;
+  }
+
+  std::vector<float> on(CpuDevice &device, uint16_t stream = 0) const {
+    std::vector<float> result = c;
+    GemmCall own = call;
+    own.c = address(result);
+    device.gemm(own, stream);
+    device.synchronize();
+    return result;
+  }
+
+  static DeviceAddress address(const std::vector<float> &values) {
+    return reinterpret_cast<DeviceAddress>(values.data());
+  }
+
+  int64_t lda, ldb, ldc;
+  std::vector<float> a, b, c;
+  GemmCall call;
+};
+
+bool sameBits(const std::vector<float> &x, const std::vector<float> &y) {
+  return x.size() == y.size() &&
+         std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
+}
+
+} // namespace
+
+TEST(CpuDevice, DeterministicGemmDoesNotDependOnThreads) {
+  std::vector<std::unique_ptr<CpuDevice>> devices;
+  for (unsigned threads : {1, 2, 3, 4, 7})
+    devices.push_back(std::make_unique<CpuDevice>(
+        CpuDeviceOptions{threads, true, {}}));
+  devices.front()->prepare(2, 0);
+  const struct {
+    int64_t m, n, k;
+  } shapes[] = {{1, 1, 1},      {1, 1000, 300},  {63, 65, 700},
+                {100, 100, 50}, {2000, 8, 33},   {8, 2000, 500},
+                {200, 3, 5000}, {16, 16, 20000}, {1100, 192, 4},
+                {127, 1, 64},   {1, 129, 1},     {128, 64, 64},
+                {513, 511, 257}, {129, 1500, 64}};
+  for (const auto &[m, n, k] : shapes)
+    for (bool transA : {false, true})
+      for (bool transB : {false, true})
+        for (float beta : {0.f, 1.f}) {
+          const Product product(m, n, k, transA, transB, beta);
+          const std::vector<float> expected = product.on(*devices.front());
+          EXPECT_LT(product.errorOf(expected), 1e-6)
+              << m << "x" << n << "x" << k << " transA " << transA
+              << " transB " << transB << " beta " << beta;
+          for (const auto &device : devices)
+            EXPECT_TRUE(sameBits(product.on(*device), expected))
+                << m << "x" << n << "x" << k << " transA " << transA
+                << " transB " << transB << " beta " << beta << " on "
+                << device->threads() << " threads";
+          EXPECT_TRUE(sameBits(product.on(*devices.front(), 1), expected))
+              << "on another stream";
+        }
+}
+
+// Ranks may be threads of one process, each with a device of its own.
+TEST(CpuDevice, DevicesOfSeveralThreadsDoNotMeet) {
+  const Product product(300, 200, 150, false, true, 0);
+  CpuDevice reference(CpuDeviceOptions{1, true, {}});
+  const std::vector<float> expected = product.on(reference);
+  std::vector<int> wrong(4);
+  std::vector<std::jthread> ranks;
+  for (unsigned rank = 0; rank < 4; ++rank)
+    ranks.emplace_back([&, rank] {
+      CpuDevice device(CpuDeviceOptions{1 + rank % 3, true, delays(rank)});
+      device.prepare(2, 1);
+      auto kernel = device.loadKernel(image("count_visits", testObject()));
+      for (int i = 0; i < 20; ++i) {
+        std::vector<int32_t> visits(1000);
+        LaunchArg arg;
+        arg.kind = LaunchArg::Kind::Address;
+        arg.address = reinterpret_cast<DeviceAddress>(visits.data());
+        device.launch(*kernel, &arg, 1, 1000, 1);
+        wrong[rank] += !sameBits(product.on(device), expected);
+        wrong[rank] += visits != std::vector<int32_t>(1000, 1);
+      }
+    });
+  ranks.clear();
+  EXPECT_EQ(wrong, std::vector<int>(4, 0));
 }

@@ -3,10 +3,13 @@
 #include "runtime/support/Error.h"
 #include "runtime/support/MappedFile.h"
 
+#include <atomic>
 #include <cmath>
+#include <future>
 #include <limits>
 #include <numeric>
 #include <random>
+#include <thread>
 
 using namespace fsdpq;
 using namespace fsdpq::rt;
@@ -273,6 +276,238 @@ TEST_P(DeviceConformance, GemmOfEmptyShapes) {
   for (const Shape &shape : shapes)
     for (float beta : {0.f, 1.f, 0.5f})
       checkGemm(*device, shape, false, true, 2, beta);
+}
+
+//===--- Streams and events -------------------------------------------------//
+
+namespace {
+
+/// Holds a stream up until it is opened.
+class Gate {
+public:
+  ~Gate() { open(); }
+  void open() {
+    if (!opened)
+      promise.set_value();
+    opened = true;
+  }
+  std::function<void()> task() {
+    return [future = future] { future.wait(); };
+  }
+
+private:
+  std::promise<void> promise;
+  std::shared_future<void> future = promise.get_future().share();
+  bool opened = false;
+};
+
+std::unique_ptr<Device> prepared(const DeviceUnderTest &under) {
+  auto device = under.make();
+  device->prepare(3, 4);
+  return device;
+}
+
+/// The id of the Error that `action` ends with.
+template <typename Action>
+int errorId(const Action &action) {
+  try {
+    action();
+  } catch (const Error &error) {
+    return error.id();
+  }
+  return 0;
+}
+
+} // namespace
+
+TEST_P(DeviceConformance, EveryStreamExecutesEverything) {
+  auto device = prepared(GetParam());
+  auto kernel = device->loadKernel(GetParam().kernel("scale_shift"));
+  for (uint16_t stream : {0, 1, 2}) {
+    Array<float> a(*device, {1, 2, 3, 4}), b(*device, {1, 1, 0, 1}),
+        c(*device, std::vector<float>(4)), d(*device, std::vector<float>(4));
+    device->gemm({plan::DType::F32, false, false, 2, 2, 2, 1, 0, a.at(), b.at(),
+                  c.at(), 2, 2, 2},
+                 stream);
+    LaunchArg args[] = {address(c.at()), address(c.at()), integer(10), real(2)};
+    device->launch(*kernel, args, 4, 4, stream);
+    args[2] = integer(-1); // Arguments are read before the return.
+    device->copy(d.at(), c.at(), 4 * sizeof(float), stream);
+    device->fill(d.at(), 0, sizeof(float), stream);
+    // Downloads wait for all streams.
+    EXPECT_EQ(c.values(), (std::vector<float>{12, 16, 16, 24})) << stream;
+    EXPECT_EQ(d.values(), (std::vector<float>{0, 16, 16, 24})) << stream;
+  }
+}
+
+TEST_P(DeviceConformance, HostCallsAreInTheOrderOfTheirStream) {
+  auto device = prepared(GetParam());
+  std::vector<int> seen[3];
+  for (int i = 0; i < 30; ++i)
+    for (uint16_t stream : {0, 1, 2})
+      device->hostCall([&, i, stream] { seen[stream].push_back(i); }, stream);
+  device->synchronize();
+  std::vector<int> expected(30);
+  std::iota(expected.begin(), expected.end(), 0);
+  for (const auto &order : seen)
+    EXPECT_EQ(order, expected);
+}
+
+TEST_P(DeviceConformance, StreamsDoNotWaitForEachOther) {
+  auto device = prepared(GetParam());
+  Gate gate;
+  std::promise<void> second;
+  device->hostCall(gate.task(), 1);
+  device->hostCall([&] { second.set_value(); }, 2);
+  EXPECT_EQ(second.get_future().wait_for(std::chrono::seconds(5)),
+            std::future_status::ready);
+}
+
+TEST_P(DeviceConformance, WaitsHoldStreamsBack) {
+  auto device = prepared(GetParam());
+  Gate gate;
+  std::atomic<bool> done = false;
+  bool seen = false;
+  device->hostCall(gate.task(), 1);
+  device->hostCall([&] { done = true; }, 1);
+  device->record(0, 1);
+  device->wait(0, 2);
+  device->hostCall([&] { seen = done; }, 2);
+  device->record(1, 2);
+  gate.open();
+  device->wait(1, 0);
+  bool onFirst = false;
+  device->hostCall([&] { onFirst = seen; }, 0);
+  device->synchronize();
+  EXPECT_TRUE(seen);
+  EXPECT_TRUE(onFirst);
+}
+
+TEST_P(DeviceConformance, WaitsForWhatWasNeverRecordedPass) {
+  auto device = prepared(GetParam());
+  std::promise<void> passed;
+  device->wait(3, 0);
+  device->wait(3, 1);
+  device->hostCall([&] { passed.set_value(); }, 1);
+  EXPECT_EQ(passed.get_future().wait_for(std::chrono::seconds(5)),
+            std::future_status::ready);
+}
+
+TEST_P(DeviceConformance, WaitsMeanTheLatestRecordBeforeThem) {
+  auto device = prepared(GetParam());
+  Gate gate;
+  std::promise<void> passed;
+  bool done = false, seen = false;
+  device->record(0, 1);
+  device->wait(0, 2);
+  device->hostCall([&] { passed.set_value(); }, 2);
+  device->hostCall(gate.task(), 1);
+  device->hostCall([&] { done = true; }, 1);
+  device->record(0, 1); // after that wait, which it does not concern
+  EXPECT_EQ(passed.get_future().wait_for(std::chrono::seconds(5)),
+            std::future_status::ready);
+  device->wait(0, 2); // not for the first record, which is done
+  device->hostCall([&] { seen = done; }, 2);
+  gate.open();
+  device->synchronize();
+  EXPECT_TRUE(seen);
+}
+
+// As a plan gathers ahead: one stream fills two slots in turn, the other one
+// adds what it finds there.
+TEST_P(DeviceConformance, EventsOrderALoopOverTwoSlots) {
+  auto device = prepared(GetParam());
+  constexpr int rounds = 100, width = 64;
+  std::vector<float> values(rounds * width);
+  std::iota(values.begin(), values.end(), 1.f);
+  Array<float> source(*device, values);
+  Array<float> slots(*device, std::vector<float>(2 * width));
+  Array<float> results(*device, std::vector<float>(rounds * width));
+  constexpr int64_t bytes = width * sizeof(float);
+  const auto slot = [&](int round) { return slots.at(round % 2 * width); };
+  for (int round = 0; round < rounds; ++round) {
+    const auto parity = static_cast<uint32_t>(round % 2);
+    device->wait(2 + parity, 1); // the slot is free
+    device->copy(slot(round), source.at(round * width), bytes, 1);
+    device->record(parity, 1);
+    const uint16_t reader = round % 3 == 0 ? 2 : 0;
+    device->wait(parity, reader);
+    device->copy(results.at(round * width), slot(round), bytes, reader);
+    device->fill(slot(round), 0xff, bytes, reader);
+    device->record(2 + parity, reader);
+  }
+  EXPECT_EQ(results.values(), values);
+}
+
+TEST_P(DeviceConformance, SynchronizeWaitsForAllStreams) {
+  auto device = prepared(GetParam());
+  std::atomic<int> done = 0;
+  for (uint16_t stream : {1, 2})
+    device->hostCall(
+        [&] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          ++done;
+        },
+        stream);
+  device->synchronize();
+  EXPECT_EQ(done, 2);
+}
+
+TEST_P(DeviceConformance, FailuresOfAStreamReachLaterCalls) {
+  for (uint16_t stream : {0, 1, 2}) {
+    auto device = prepared(GetParam());
+    auto kernel = device->loadKernel(GetParam().kernel("count_visits"));
+    Array<int32_t> visits(*device, {0});
+    const LaunchArg args[] = {address(visits.at())};
+    std::atomic<bool> later = false;
+    const int given = errorId([&] {
+      device->hostCall(
+          [] { throw Error(4099, ExitCode::RunFailure, "a test"); }, stream);
+      device->hostCall([&] { later = true; }, stream);
+      device->record(0, stream);
+      device->wait(0, stream == 2 ? 1 : 2);
+    });
+    EXPECT_TRUE(given == 0 || given == 4099) << given;
+    EXPECT_EQ(errorId([&] { device->synchronize(); }), 4099);
+    EXPECT_EQ(errorId([&] { device->synchronize(); }), 4099);
+    EXPECT_EQ(errorId([&] { device->wait(0, 0); }), 4099);
+    EXPECT_EQ(errorId([&] { device->wait(3, 1); }), 4099);
+    EXPECT_EQ(errorId([&] { device->record(0, 1); }), 4099);
+    EXPECT_EQ(errorId([&] { device->launch(*kernel, args, 1, 1, 0); }), 4099);
+    EXPECT_EQ(errorId([&] { device->hostCall([&] { later = true; }, 2); }),
+              4099);
+    EXPECT_EQ(errorId([&] { visits.values(); }), 4099);
+    EXPECT_FALSE(later);
+  }
+}
+
+TEST_P(DeviceConformance, FailuresEndWaitsAndDropWhatIsQueued) {
+  auto device = prepared(GetParam());
+  Gate gate;
+  std::atomic<bool> later = false;
+  device->hostCall(gate.task(), 1);
+  device->hostCall([] { throw Error(4098, ExitCode::RunFailure, "first"); }, 1);
+  device->hostCall([&] { later = true; }, 1);
+  device->record(0, 1); // never reached
+  device->wait(0, 2);
+  device->hostCall([] { throw Error(4099, ExitCode::RunFailure, "second"); },
+                   2);
+  gate.open();
+  EXPECT_EQ(errorId([&] { device->wait(0, 0); }), 4098);
+  EXPECT_EQ(errorId([&] { device->synchronize(); }), 4098);
+  EXPECT_FALSE(later);
+}
+
+TEST_P(DeviceConformance, DevicesEndWithWorkUnderWay) {
+  auto device = prepared(GetParam());
+  for (uint16_t stream : {1, 2})
+    for (int i = 0; i < 50; ++i)
+      device->hostCall(
+          [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); },
+          stream);
+  device->record(0, 1);
+  device->wait(0, 2);
+  device.reset();
 }
 
 } // namespace fsdpq::test

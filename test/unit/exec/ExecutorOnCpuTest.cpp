@@ -3,6 +3,7 @@
 #include "runtime/exec/Executor.h"
 #include "runtime/support/Error.h"
 #include "runtime/support/MappedFile.h"
+#include "test/unit/exec/Alone.h"
 #include "test/unit/plan/PlanBuilder.h"
 
 #include <gmock/gmock.h>
@@ -60,7 +61,7 @@ TEST(ExecutorOnCpu, LayersOfALoop) {
   b.output("y", last, constant(all));
 
   CpuDevice device(2);
-  Executor executor(b.load(), device);
+  Executor executor(b.load(), device, alone());
   constexpr int64_t rows = 37;
   std::vector<float> values(rows * width);
   std::iota(values.begin(), values.end(), -20.f);
@@ -108,7 +109,7 @@ TEST(ExecutorOnCpu, EmptyStepsDoNothing) {
                   fill(slice, 9, ofScalar(tokens)),
                   loop(ofScalar(tokens), body(fill(slice, 9, constant(64))))));
   CpuDevice device(2);
-  Executor executor(b.load(), device);
+  Executor executor(b.load(), device, alone());
   executor.run(executor.function("f"));
   std::vector<uint8_t> bytes(64, 1);
   executor.readSlice(slice, 0, bytes.data(), bytes.size());
@@ -129,7 +130,7 @@ TEST(ExecutorOnCpu, ThreadsDoNotChangeTheResult) {
                          body(launch(b.kernel("count_visits", testObject()),
                                      constant(999), sliceArg(slice))))));
     CpuDevice device(threads);
-    Executor executor(b.load(), device);
+    Executor executor(b.load(), device, alone());
     executor.run(executor.function("f"));
     std::vector<int32_t> visits(1000);
     executor.readSlice(slice, 0, visits.data(), 4000);
@@ -144,7 +145,7 @@ TEST(ExecutorOnCpu, BrokenKernelsAreNamedAtPrepare) {
   b.kernel("rms_norm", {1, 2, 3});
   CpuDevice device(1);
   try {
-    Executor executor(b.load(), device);
+    Executor executor(b.load(), device, alone());
     FAIL() << "prepared";
   } catch (const Error &error) {
     EXPECT_EQ(error.id(), 4003);

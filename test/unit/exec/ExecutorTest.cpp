@@ -1,6 +1,7 @@
 // What the executor tells a device: addresses, extents, order.
 #include "runtime/exec/Executor.h"
 #include "runtime/support/Error.h"
+#include "test/unit/exec/Alone.h"
 #include "test/unit/exec/RecordingDevice.h"
 #include "test/unit/plan/PlanBuilder.h"
 
@@ -41,7 +42,7 @@ TEST(Executor, LoopsIndexTablesAndStrides) {
                                       sliceArg(backwards), sliceArg(table),
                                       sliceArg(fixed))))))));
   RecordingDevice device;
-  Executor executor(b.load(), device);
+  Executor executor(b.load(), device, alone());
   executor.run(executor.function("f"));
   EXPECT_THAT(device.log,
               ElementsAre("k grid 5 stream 0: 0+1024 0+512 0+2048 0+8",
@@ -64,7 +65,7 @@ TEST(Executor, ExtentsFollowScalarsAndIndices) {
                                         extentArg(constant(7)), scalarArg(rate),
                                         constantArg(0.5))))));
   RecordingDevice device;
-  Executor executor(b.load(), device);
+  Executor executor(b.load(), device, alone());
   executor.setScalar(executor.scalar("rows"), 1300);
   executor.setScalar(executor.scalar("lr"), 0.25);
   executor.run(executor.function("f"));
@@ -89,7 +90,7 @@ TEST(Executor, FunctionsTakeAnIndex) {
   b.function("load", body(fill(slice, 3, ofIndex(0, 4, 4))), 4);
   b.function("plain", body(fill(slice, 3, constant(4))), 1);
   RecordingDevice device;
-  Executor executor(b.load(), device);
+  Executor executor(b.load(), device, alone());
   FunctionId load = executor.function("load");
   executor.run(load, 3);
   executor.run(load, 1);
@@ -103,7 +104,7 @@ TEST(Executor, FunctionsTakeAnIndex) {
 TEST(Executor, WholeSamplePlan) {
   PlanBuilder b = samplePlan();
   RecordingDevice device;
-  Executor executor(b.load(), device);
+  Executor executor(b.load(), device, alone());
   executor.setScalar(executor.scalar("tokens"), 30);
   executor.run(executor.function("micro_step"));
   const std::string scaling = " alpha 1.000000 beta 0.000000: ";
@@ -123,13 +124,13 @@ TEST(Executor, WholeSamplePlan) {
 
 TEST(Executor, FreesItsArenas) {
   RecordingDevice device;
-  Executor(samplePlan().load(), device);
+  Executor(samplePlan().load(), device, alone());
   EXPECT_EQ(device.freed, 2u);
 }
 
 TEST(Executor, NamesThatThePlanLacks) {
   RecordingDevice device;
-  Executor executor(samplePlan().load(), device);
+  Executor executor(samplePlan().load(), device, alone());
   EXPECT_THAT(errorOf(4101, [&] { executor.function("eval"); }),
               HasSubstr("no function 'eval'"));
   EXPECT_THAT(errorOf(4101, [&] { executor.scalar("seed"); }),
@@ -142,7 +143,7 @@ TEST(Executor, NamesThatThePlanLacks) {
 
 TEST(Executor, ScalarsAreBounded) {
   RecordingDevice device;
-  Executor executor(samplePlan().load(), device);
+  Executor executor(samplePlan().load(), device, alone());
   ScalarId tokens = executor.scalar("tokens"), rate = executor.scalar("lr");
   executor.setScalar(tokens, 0);
   executor.setScalar(tokens, 64u);
@@ -158,7 +159,7 @@ TEST(Executor, ScalarsAreBounded) {
 
 TEST(Executor, PortsAreBounded) {
   RecordingDevice device;
-  Executor executor(samplePlan().load(), device);
+  Executor executor(samplePlan().load(), device, alone());
   std::vector<int32_t> ids(65);
   InputId input = executor.input("ids");
   executor.writeInput(input, ids.data(), 64 * 4);
@@ -176,7 +177,7 @@ TEST(Executor, PortsAreBounded) {
 
 TEST(Executor, SlicesAreBounded) {
   RecordingDevice device;
-  Executor executor(samplePlan().load(), device);
+  Executor executor(samplePlan().load(), device, alone());
   // Slices of the sample: 0 w.codes (stride 128), 1 w.absmax (table of 3),
   // 2 staging (no index).
   uint8_t bytes[128] = {};
@@ -190,40 +191,53 @@ TEST(Executor, SlicesAreBounded) {
   errorOf(4104, [&] { executor.writeSlice(0, -1, bytes, 1); });
   errorOf(4104, [&] { executor.readSlice(1, 3, bytes, 1); });
   errorOf(4104, [&] { executor.readSlice(2, 1, bytes, 1); });
-  errorOf(4104, [&] { executor.readSlice(8, 0, bytes, 1); });
+  const uint32_t count = executor.plan().plan().slices()->size();
+  errorOf(4104, [&] { executor.readSlice(count, 0, bytes, 1); });
 }
 
 TEST(Executor, RefusesKernelsWithoutCode) {
   PlanBuilder b = samplePlan();
   b.plan.kernels.front()->code.clear();
   RecordingDevice device;
-  EXPECT_THAT(errorOf(4020, [&] { Executor executor(b.load(), device); }),
+  EXPECT_THAT(errorOf(4020, [&] { Executor executor(b.load(), device, alone()); }),
               HasSubstr("no code for kernel '" + b.plan.kernels.front()->name));
 }
 
-namespace {
-
-class Trace final : public ExecutionObserver {
-public:
-  std::string text;
-  void begin(FunctionId function, uint32_t instruction) override {
-    text += "(" + std::to_string(static_cast<uint32_t>(function)) + "." +
-            std::to_string(instruction);
-  }
-  void end(FunctionId, uint32_t) override { text += ")"; }
-};
-
-} // namespace
-
-TEST(Executor, ObserversSeeEveryInstruction) {
+TEST(Executor, PreparesStreamsAndEvents) {
+  PlanBuilder b;
+  b.stream("gather");
+  b.stream("reduce");
+  for (int i = 0; i < 5; ++i)
+    b.event();
   RecordingDevice device;
-  Executor executor(samplePlan().load(), device);
-  Trace trace;
-  executor.setObserver(&trace);
-  executor.setScalar(executor.scalar("tokens"), 10); // one outer iteration
-  executor.run(executor.function("micro_step"));
-  EXPECT_EQ(trace.text, "(1.0)(1.1(1.2(1.3)(1.4)(1.3)(1.4)))(1.5)");
-  executor.setObserver(nullptr);
-  executor.run(executor.function("load_w"), 0);
-  EXPECT_EQ(trace.text, "(1.0)(1.1(1.2(1.3)(1.4)(1.3)(1.4)))(1.5)");
+  Executor executor(b.load(), device, alone());
+  EXPECT_EQ(device.streams, 3);
+  EXPECT_EQ(device.events, 5u);
+}
+
+TEST(Executor, RecordsAndWaitsAreGivenInOrder) {
+  PlanBuilder b;
+  const uint16_t gather = b.stream("gather");
+  b.event();
+  const uint32_t event = b.event();
+  const uint32_t slice = b.slice("x", b.arena("step", 64), 0, 64);
+  b.function("f", body(record(event), on(gather, wait(event)),
+                       on(gather, fill(slice, 1, constant(8))),
+                       on(gather, record(event)), wait(event)));
+  RecordingDevice device;
+  Executor executor(b.load(), device, alone());
+  executor.run(executor.function("f"));
+  EXPECT_THAT(device.log,
+              ElementsAre("record 1 stream 0", "wait 1 stream 1", "fill 0+0 1 8",
+                          "record 1 stream 1", "wait 1 stream 0"));
+}
+
+TEST(Executor, RefusesPlansForOtherNumbersOfRanks) {
+  PlanBuilder b;
+  b.mesh(4, 2);
+  RecordingDevice device;
+  const std::string message =
+      errorOf(4105, [&] { Executor executor(b.load(), device, alone()); });
+  EXPECT_THAT(message, HasSubstr("made for 4 ranks; the run has 1"));
+  EXPECT_THAT(message, HasSubstr("hint: "));
 }

@@ -82,9 +82,27 @@ public:
     log.push_back("fill " + place(to) + " " + std::to_string(value) + " " +
                   std::to_string(bytes));
   }
-  void synchronize() override { log.push_back("synchronize"); }
+  void prepare(uint16_t streamCount, uint32_t eventCount) override {
+    streams = streamCount;
+    events = eventCount;
+  }
+  void record(uint32_t event, uint16_t stream) override {
+    log.push_back("record " + std::to_string(event) + " stream " +
+                  std::to_string(stream));
+  }
+  void wait(uint32_t event, uint16_t stream) override {
+    log.push_back("wait " + std::to_string(event) + " stream " +
+                  std::to_string(stream));
+  }
+  void hostCall(std::function<void()> task, uint16_t stream) override {
+    log.push_back("host call stream " + std::to_string(stream));
+    task();
+  }
+  void synchronize() override {}
 
   unsigned freed = 0;
+  uint16_t streams = 0;
+  uint32_t events = 0;
 
 private:
   struct Kernel : rt::LoadedKernel {

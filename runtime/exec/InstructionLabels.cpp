@@ -1,0 +1,95 @@
+#include "runtime/exec/InstructionLabels.h"
+#include "runtime/plan/Communication.h"
+#include "runtime/plan/InstructionText.h"
+
+namespace fsdpq::rt {
+
+namespace {
+
+/// The unit whose parameters or gradients a collective moves, else the slice
+/// that it reads.
+std::string movedThing(const plan::Plan &plan, uint32_t source,
+                       uint32_t destination) {
+  for (uint32_t number : {source, destination}) {
+    const int32_t unit = plan.slices()->Get(number)->unit();
+    if (unit >= 0)
+      return plan.units()->Get(static_cast<uint32_t>(unit))->name()->str();
+  }
+  for (const plan::Unit *unit : *plan.units())
+    if (destination == unit->range() ||
+        static_cast<int64_t>(destination) == unit->gradient())
+      return unit->name()->str();
+  return plan.slices()->Get(source)->name()->str();
+}
+
+/// What follows the opcode in a name.
+std::string objectOf(const plan::Plan &plan,
+                     const plan::Instruction &instruction) {
+  switch (instruction.op_type()) {
+  case plan::Op::Copy:
+    return plan.slices()->Get(instruction.op_as_Copy()->dst())->name()->str();
+  case plan::Op::Fill:
+    return plan.slices()->Get(instruction.op_as_Fill()->dst())->name()->str();
+  case plan::Op::AllGather: {
+    const plan::AllGather &gather = *instruction.op_as_AllGather();
+    return movedThing(plan, gather.src(), gather.dst());
+  }
+  case plan::Op::ReduceScatter: {
+    const plan::ReduceScatter &reduce = *instruction.op_as_ReduceScatter();
+    return movedThing(plan, reduce.src(), reduce.dst());
+  }
+  case plan::Op::AllReduce: {
+    const plan::AllReduce &reduce = *instruction.op_as_AllReduce();
+    return movedThing(plan, reduce.data(), reduce.data());
+  }
+  default:
+    return "";
+  }
+}
+
+std::string nameOf(const plan::Plan &plan,
+                   const plan::Instruction &instruction) {
+  if (const plan::Launch *launch = instruction.op_as_Launch())
+    return plan.kernels()->Get(launch->kernel())->name()->str();
+  const std::string object = objectOf(plan, instruction);
+  return opcodeName(instruction.op_type()) +
+         (object.empty() ? "" : " " + object);
+}
+
+void appendLabels(
+    const plan::Plan &plan, const std::string &function,
+    const flatbuffers::Vector<flatbuffers::Offset<plan::Instruction>> &body,
+    std::vector<Trace::Label> &labels) {
+  for (const plan::Instruction *instruction : body) {
+    labels.push_back(
+        {nameOf(plan, *instruction),
+         instruction->location() ? instruction->location()->str() : "",
+         trafficBytes(plan, *instruction), function});
+    if (const plan::Loop *loop = instruction->op_as_Loop())
+      appendLabels(plan, function, *loop->body(), labels);
+  }
+}
+
+} // namespace
+
+Trace::Kind traceKind(plan::Op op) {
+  switch (op) {
+  case plan::Op::AllGather:
+  case plan::Op::ReduceScatter:
+  case plan::Op::AllReduce:
+    return Trace::Kind::Communication;
+  case plan::Op::Wait:
+    return Trace::Kind::Wait;
+  default:
+    return Trace::Kind::Work;
+  }
+}
+
+std::vector<Trace::Label> instructionLabels(const plan::Plan &plan,
+                                            const plan::Function &function) {
+  std::vector<Trace::Label> labels;
+  appendLabels(plan, function.name()->str(), *function.body(), labels);
+  return labels;
+}
+
+} // namespace fsdpq::rt
