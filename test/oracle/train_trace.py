@@ -20,14 +20,27 @@ TARGETS = ["q_proj", "k_proj", "v_proj", "up_proj", "down_proj", "gate_proj"]
 LEARNING_RATE, WEIGHT_DECAY = 1e-3, 0.1
 
 
+def dealt(all_rows, row_count, ranks):
+    """The recordings deal single rows, row r + N * i of a batch to rank r;
+    fsdpq deals micro-batches, one after the other."""
+    per_rank = row_count // ranks
+    return [all_rows[start + rank + ranks * i]
+            for start in range(0, len(all_rows), row_count)
+            for rank in range(ranks)
+            for i in range(per_rank)]
+
+
 def write_inputs(case, scratch):
     """Data set and first adapter of the case; how many rows a batch has, how
     many batches there are."""
     tensors = read_tensors(os.path.join(INPUTS, f"batches_{case['batches']}.safetensors"))
     count, row_count, _ = tensors["input_ids"][0]
+    ranks = case.get("world", 1)
     # Padding stays: it is on the right, where causal attention does not see it,
     # and its labels are -100.
-    write_records(os.path.join(scratch, "data.jsonl"), rows(tensors["input_ids"]), rows(tensors["labels"]))
+    write_records(os.path.join(scratch, "data.jsonl"),
+                  dealt(rows(tensors["input_ids"]), row_count, ranks),
+                  dealt(rows(tensors["labels"]), row_count, ranks))
     if case["kind"] != "full":
         adapter = fresh_folder(os.path.join(scratch, "initial"))
         shutil.copyfile(os.path.join(INPUTS, "lora", "initial.safetensors"),
@@ -43,7 +56,7 @@ def options_of(case, steps, row_count, batch_count, scratch):
         "dataset": os.path.join(scratch, "data.jsonl"),
         "output_dir": os.path.join(scratch, "out"),
         "train_type": case["kind"],
-        "batch_size": row_count // accumulation,
+        "batch_size": row_count // accumulation // case.get("world", 1),
         "gradient_accumulation_steps": accumulation,
         "max_steps": steps,
         "num_epochs": -(-steps // batch_count),
@@ -54,6 +67,11 @@ def options_of(case, steps, row_count, batch_count, scratch):
         "optimizer": case.get("optimizer", "adamw"),
         "wd": WEIGHT_DECAY,
     }
+    if case.get("world", 1) > 1:
+        options["nproc_per_node"] = case["world"]
+        options["threads"] = 1
+    if case.get("weighting") == "token":
+        options["loss_average"] = "token"
     if "clip" in case:
         options["max_grad_norm"] = case["clip"]
     if case["kind"] == "qlora":
