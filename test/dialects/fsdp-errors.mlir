@@ -10,6 +10,21 @@ fsdp.mesh @mesh ranks = 1048577
 
 // -----
 
+// expected-error@+1 {{has 4 ranks, which 3 shards do not divide}}
+fsdp.mesh @mesh ranks = 4 shards = 3
+
+// -----
+
+// expected-error@+1 {{has 2 ranks, which 4 shards do not divide}}
+fsdp.mesh @mesh ranks = 2 shards = 4
+
+// -----
+
+// expected-error@+1 {{has 4 ranks, which 0 shards do not divide}}
+fsdp.mesh @mesh ranks = 4 shards = 0
+
+// -----
+
 // expected-error@+1 {{holds @q, which does not exist}}
 fsdp.unit @u [@q]
 
@@ -62,6 +77,70 @@ tfm.func @local() {
 tfm.func @reduce() {
   // expected-error@+1 {{'fsdp.reduce_scatter_start' op names @u, which is no unit}}
   fsdp.reduce_scatter_start @u
+  tfm.return
+}
+
+// -----
+
+tfm.func @kept() {
+  // expected-error@+1 {{'fsdp.kept' op names @u, which is no unit}}
+  %g = fsdp.kept @u
+  tfm.return
+}
+
+// -----
+
+tfm.func @gradient_start() {
+  // expected-error@+1 {{'fsdp.gradient_start' op names @u, which is no unit}}
+  fsdp.gradient_start @u
+  tfm.return
+}
+
+// -----
+
+tfm.func @reduce_sums() {
+  // expected-error@+1 {{'fsdp.reduce_sums' op names @u, which is no unit}}
+  fsdp.reduce_sums @u
+  tfm.return
+}
+
+// -----
+
+tfm.func @reduce_replicas() {
+  // expected-error@+1 {{'fsdp.reduce_replicas' op names @u, which is no unit}}
+  fsdp.reduce_replicas @u
+  tfm.return
+}
+
+// -----
+
+tfm.func @whole() {
+  // expected-error@+1 {{'fsdp.whole' op names @u, which is no unit}}
+  %w = fsdp.whole @u : tensor<256xi8>
+  tfm.return
+}
+
+// -----
+
+tfm.func @store() {
+  // expected-error@+1 {{'fsdp.store' op names @u, which is no unit}}
+  fsdp.store @u
+  tfm.return
+}
+
+// -----
+
+tfm.func @all_reduce(%v: tensor<1xf64>) {
+  // expected-error@+1 {{'fsdp.all_reduce' op failed to verify that all of {value, result} have same type}}
+  %s = "fsdp.all_reduce"(%v) : (tensor<1xf64>) -> tensor<2xf64>
+  tfm.return
+}
+
+// -----
+
+tfm.func @keep(%v: tensor<1xf64>) {
+  // expected-error@+1 {{'fsdp.keep' op operand #0 must be A whole unit, until it is released, but got 'tensor<1xf64>'}}
+  "fsdp.keep"(%v) : (tensor<1xf64>) -> ()
   tfm.return
 }
 

@@ -36,7 +36,10 @@ tfm.architecture @a {
   // CHECK-NEXT: tfm.emit "b", %[[V1]]
   // CHECK-NEXT: fsdp.release %[[G0]]
   // CHECK-NEXT: fsdp.release %[[G1]]
+  // CHECK-NEXT: fsdp.gradient_start @trained
   // CHECK-NEXT: fsdp.reduce_scatter_start @trained
+  // CHECK-NEXT: fsdp.reduce_sums @trained
+  // CHECK-NEXT: fsdp.reduce_replicas @trained
   // CSE-LABEL: tfm.func @gathers
   // CSE-COUNT-2: fsdp.all_gather_start @base
   // CSE-COUNT-2: fsdp.wait
@@ -51,7 +54,10 @@ tfm.architecture @a {
     tfm.emit "b", %v1 : tensor<128x64xf32>
     fsdp.release %g0
     fsdp.release %g1
+    fsdp.gradient_start @trained
     fsdp.reduce_scatter_start @trained
+    fsdp.reduce_sums @trained
+    fsdp.reduce_replicas @trained
     tfm.return
   }
 
@@ -62,7 +68,6 @@ tfm.architecture @a {
   // CHECK-NEXT: fsdp.flat @trained "gradient" : tensor<2048xf32>
   // CHECK-NEXT: fsdp.flat @trained "state0" : tensor<2048xf32>
   // CHECK-NEXT: fsdp.flat @trained "state1" : tensor<2048xf32>
-  // CHECK-NEXT: fsdp.part_of @q "data" : tensor<64x64xf32>
   tfm.func @places() {
     %0 = fsdp.local @base
     %1 = fsdp.gradient [@t] : tensor<8x64xf32>
@@ -70,7 +75,52 @@ tfm.architecture @a {
     %3 = fsdp.flat @trained "gradient" : !flat
     %4 = fsdp.flat @trained "state0" : !flat
     %5 = fsdp.flat @trained "state1" : !flat
-    %6 = fsdp.part_of @q "data" : !w
+    tfm.return
+  }
+
+  // What is kept in the forward pass is released in the backward pass.
+  // CHECK-LABEL: tfm.func @kept
+  // CHECK-NEXT: %[[P:.*]] = fsdp.all_gather_start @base
+  // CHECK-NEXT: %[[G:.*]] = fsdp.wait %[[P]]
+  // CHECK-NEXT: fsdp.keep %[[G]]
+  // CHECK-NEXT: %[[K:.*]] = fsdp.kept @base
+  // CHECK-NEXT: fsdp.release %[[K]]
+  tfm.func @kept() {
+    %p = fsdp.all_gather_start @base
+    %g = fsdp.wait %p
+    fsdp.keep %g
+    %k = fsdp.kept @base
+    fsdp.release %k
+    tfm.return
+  }
+
+  // CHECK-LABEL: tfm.func @values
+  // CHECK-SAME: %[[V:[a-z0-9]+]]: tensor<8xf64>
+  // CHECK-NEXT: %[[A:.*]] = fsdp.all_gather %[[V]] : tensor<8xf64> -> tensor<16xf64>
+  // CHECK-NEXT: %[[S:.*]] = fsdp.all_reduce %[[A]] : tensor<16xf64>
+  // CHECK-NEXT: fsdp.all_reduce %[[S]] {world} : tensor<16xf64>
+  // CSE-LABEL: tfm.func @values
+  // CSE-COUNT-2: fsdp.all_reduce
+  tfm.func @values(%v: tensor<8xf64>) {
+    %a = fsdp.all_gather %v : tensor<8xf64> -> tensor<16xf64>
+    %s = fsdp.all_reduce %a : tensor<16xf64>
+    %t = fsdp.all_reduce %s {world} : tensor<16xf64>
+    tfm.return
+  }
+
+  // CHECK-LABEL: tfm.func @load
+  // CHECK-NEXT: fsdp.whole @base : tensor<33280xi8>
+  // CHECK-NEXT: fsdp.part_of @q "data" pieces = 4 : tensor<16x64xf32>
+  // CHECK-NEXT: fsdp.scratch "scales" pieces = 4 : tensor<64xf32>
+  // CHECK-NEXT: fsdp.store @base
+  tfm.func @load() {
+    %0 = fsdp.whole @base : tensor<33280xi8>
+    %1 = fsdp.part_of @q "data" pieces = 4 : tensor<16x64xf32>
+    %2 = fsdp.scratch "scales" pieces = 4 : tensor<64xf32>
+    fsdp.store @base
     tfm.return
   }
 }
+
+// CHECK: fsdp.mesh @groups ranks = 4 shards = 2 {deterministic}
+fsdp.mesh @groups ranks = 4 shards = 2 {deterministic}

@@ -46,9 +46,10 @@ tfm.architecture @one_kind attributes {config = {D = 2 : i64}} {
 // own places; a parameter that only kind 1 has counts its own layers.
 // CHECK-LABEL: exec.func @run {
 // CHECK-NEXT:   %[[V0:.+]] = exec.alloc "carry" bytes = 64
-// CHECK-NEXT:   %[[V1:.+]] = exec.slice "x" of @step[0] bytes = 32
-// CHECK-NEXT:   %[[V2:.+]] = exec.subslice %[[V0]][0] bytes = 32
-// CHECK-NEXT:   exec.copy %[[V1]] to %[[V2]] bytes = <add = 32, cap = 32> stream = 0
+// CHECK-NEXT:   %[[V1:.+]] = exec.subslice %[[V0]][32] bytes = 32
+// CHECK-NEXT:   %[[V2:.+]] = exec.slice "x" of @step[0] bytes = 32
+// CHECK-NEXT:   %[[V3:.+]] = exec.subslice %[[V0]][0] bytes = 32
+// CHECK-NEXT:   exec.copy %[[V2]] to %[[V3]] bytes = <add = 32, cap = 32> stream = 0
 // CHECK-NEXT:   exec.loop count = <add = 2, cap = 2> {
 // CHECK-NEXT:     %[[V4:.+]] = exec.subslice %[[V0]][0] bytes = 32 {level = 1 : i64}
 // CHECK-NEXT:     %[[V5:.+]] = exec.subslice %[[V0]][32] bytes = 32 {level = 1 : i64}
@@ -59,13 +60,10 @@ tfm.architecture @one_kind attributes {config = {D = 2 : i64}} {
 // CHECK-NEXT:     %[[V9:.+]] = exec.slice "v" of @base[2560] bytes = 256 {level = 1 : i64, stride = 256 : i64}
 // CHECK-NEXT:     exec.launch @k reads(%[[V8]], %[[V9]]) writes(%[[V4]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
 // CHECK-NEXT:   }
-// CHECK-NEXT:   exec.loop count = <add = 1, cap = 1> {
-// CHECK-NEXT:     %[[V4]] = exec.subslice %[[V0]][32] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V5]] = exec.subslice %[[V0]][0] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V6]] = exec.slice "w" of @base[2048] bytes = 256 {level = 1 : i64}
-// CHECK-NEXT:     exec.launch @k reads(%[[V5]], %[[V6]]) writes(%[[V4]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
-// CHECK-NEXT:   }
-// CHECK-NEXT:   %[[V3:.+]] = exec.subslice %[[V0]][32] bytes = 32
+// CHECK-NEXT:   %[[V10:.+]] = exec.subslice %[[V0]][0] bytes = 32
+// CHECK-NEXT:   %[[V11:.+]] = exec.slice "w" of @base[2048] bytes = 256
+// CHECK-NEXT:   exec.launch @k reads(%[[V10]], %[[V11]]) writes(%[[V1]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
+// CHECK-NEXT:   %[[V12:.+]] = exec.subslice %[[V0]][32] bytes = 32
 !x = tensor<4x2xf32>
 tfm.architecture @alternating {
   tfm.param @w per_layer : tensor<64xf32> {hf = "w.{layer}"}
@@ -100,26 +98,22 @@ tfm.architecture @alternating {
 // 0, 1, 1, 2: runs of one, of two, of one.
 // CHECK-LABEL: exec.func @run {
 // CHECK-NEXT:   %[[V0:.+]] = exec.alloc "carry" bytes = 64
-// CHECK-NEXT:   %[[V1:.+]] = exec.slice "x" of @step[0] bytes = 32
-// CHECK-NEXT:   %[[V2:.+]] = exec.subslice %[[V0]][0] bytes = 32
-// CHECK-NEXT:   exec.copy %[[V1]] to %[[V2]] bytes = <add = 32, cap = 32> stream = 0
-// CHECK-NEXT:   exec.loop count = <add = 1, cap = 1> {
-// CHECK-NEXT:     %[[V4:.+]] = exec.subslice %[[V0]][32] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V5:.+]] = exec.subslice %[[V0]][0] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     exec.launch @l reads(%[[V5]]) writes(%[[V4]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
-// CHECK-NEXT:   }
-// CHECK-NEXT:   exec.loop count = <add = 2, cap = 2> {
-// CHECK-NEXT:     %[[V4]] = exec.subslice %[[V0]][0] bytes = 32 {level = 1 : i64, stride = 32 : i64}
-// CHECK-NEXT:     %[[V5]] = exec.subslice %[[V0]][32] bytes = 32 {level = 1 : i64, stride = -32 : i64}
-// CHECK-NEXT:     %[[V6:.+]] = exec.slice "w" of @base[512] bytes = 256 {level = 1 : i64, stride = 512 : i64}
-// CHECK-NEXT:     exec.launch @k reads(%[[V5]], %[[V6]]) writes(%[[V4]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
-// CHECK-NEXT:   }
-// CHECK-NEXT:   exec.loop count = <add = 1, cap = 1> {
-// CHECK-NEXT:     %[[V4]] = exec.subslice %[[V0]][32] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V5]] = exec.subslice %[[V0]][0] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     exec.copy %[[V4]] to %[[V5]] bytes = <add = 32, cap = 32> stream = 0
-// CHECK-NEXT:   }
+// CHECK-NEXT:   %[[V1:.+]] = exec.subslice %[[V0]][32] bytes = 32
+// CHECK-NEXT:   %[[V2:.+]] = exec.slice "x" of @step[0] bytes = 32
 // CHECK-NEXT:   %[[V3:.+]] = exec.subslice %[[V0]][0] bytes = 32
+// CHECK-NEXT:   exec.copy %[[V2]] to %[[V3]] bytes = <add = 32, cap = 32> stream = 0
+// CHECK-NEXT:   %[[V4:.+]] = exec.subslice %[[V0]][0] bytes = 32
+// CHECK-NEXT:   exec.launch @l reads(%[[V4]]) writes(%[[V1]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
+// CHECK-NEXT:   exec.loop count = <add = 2, cap = 2> {
+// CHECK-NEXT:     %[[V5:.+]] = exec.subslice %[[V0]][0] bytes = 32 {level = 1 : i64, stride = 32 : i64}
+// CHECK-NEXT:     %[[V6:.+]] = exec.subslice %[[V0]][32] bytes = 32 {level = 1 : i64, stride = -32 : i64}
+// CHECK-NEXT:     %[[V7:.+]] = exec.slice "w" of @base[512] bytes = 256 {level = 1 : i64, stride = 512 : i64}
+// CHECK-NEXT:     exec.launch @k reads(%[[V6]], %[[V7]]) writes(%[[V5]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
+// CHECK-NEXT:   }
+// CHECK-NEXT:   %[[V8:.+]] = exec.subslice %[[V0]][32] bytes = 32
+// CHECK-NEXT:   %[[V9:.+]] = exec.subslice %[[V0]][0] bytes = 32
+// CHECK-NEXT:   exec.copy %[[V8]] to %[[V9]] bytes = <add = 32, cap = 32> stream = 0
+// CHECK-NEXT:   %[[V10:.+]] = exec.subslice %[[V0]][0] bytes = 32
 !x = tensor<4x2xf32>
 tfm.architecture @irregular {
   tfm.param @w per_layer : tensor<64xf32> {hf = "w.{layer}"}
@@ -159,56 +153,44 @@ tfm.architecture @irregular {
 // are the unit's.
 // CHECK-LABEL: exec.func @micro_step {
 // CHECK-NEXT:   %[[V0:.+]] = exec.alloc "dcarry" bytes = 64
-// CHECK-NEXT:   %[[V1:.+]] = exec.alloc "residual" bytes = 32
-// CHECK-NEXT:   %[[V2:.+]] = exec.alloc "residual" bytes = 64
-// CHECK-NEXT:   %[[V3:.+]] = exec.alloc "carry" bytes = 128
-// CHECK-NEXT:   %[[V4:.+]] = exec.slice "x" of @step[0] bytes = 32
-// CHECK-NEXT:   %[[V5:.+]] = exec.subslice %[[V3]][0] bytes = 32
-// CHECK-NEXT:   exec.copy %[[V4]] to %[[V5]] bytes = <add = 32, cap = 32> stream = 0
-// CHECK-NEXT:   exec.loop count = <add = 1, cap = 1> {
-// CHECK-NEXT:     %[[V9:.+]] = exec.subslice %[[V2]][0] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V10:.+]] = exec.subslice %[[V3]][32] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V11:.+]] = exec.subslice %[[V3]][0] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     exec.launch @f reads(%[[V11]]) writes(%[[V10]], %[[V9]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
-// CHECK-NEXT:   }
-// CHECK-NEXT:   exec.loop count = <add = 1, cap = 1> {
-// CHECK-NEXT:     %[[V9]] = exec.subslice %[[V1]][0] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V10]] = exec.subslice %[[V3]][64] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V11]] = exec.subslice %[[V3]][32] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     exec.launch @f reads(%[[V11]]) writes(%[[V10]], %[[V9]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
-// CHECK-NEXT:   }
-// CHECK-NEXT:   exec.loop count = <add = 1, cap = 1> {
-// CHECK-NEXT:     %[[V9]] = exec.subslice %[[V2]][32] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V10]] = exec.subslice %[[V3]][96] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V11]] = exec.subslice %[[V3]][64] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     exec.launch @f reads(%[[V11]]) writes(%[[V10]], %[[V9]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
-// CHECK-NEXT:   }
-// CHECK-NEXT:   %[[V6:.+]] = exec.subslice %[[V3]][96] bytes = 32
-// CHECK-NEXT:   %[[V7:.+]] = exec.subslice %[[V0]][0] bytes = 32
-// CHECK-NEXT:   exec.copy %[[V6]] to %[[V7]] bytes = <add = 32, cap = 32> stream = 0
-// CHECK-NEXT:   exec.loop count = <add = 1, cap = 1> {
-// CHECK-NEXT:     %[[V9]] = exec.subslice %[[V0]][32] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V10]] = exec.subslice %[[V0]][0] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V11]] = exec.subslice %[[V3]][64] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V12:.+]] = exec.subslice %[[V2]][32] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V13:.+]] = exec.slice "w.gradient" of @gradients[512] bytes = 256 {level = 1 : i64}
-// CHECK-NEXT:     exec.launch @g reads(%[[V10]], %[[V11]], %[[V12]]) writes(%[[V9]], %[[V13]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
-// CHECK-NEXT:   }
-// CHECK-NEXT:   exec.loop count = <add = 1, cap = 1> {
-// CHECK-NEXT:     %[[V9]] = exec.subslice %[[V0]][0] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V10]] = exec.subslice %[[V0]][32] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V11]] = exec.subslice %[[V1]][0] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     exec.launch @h reads(%[[V10]], %[[V11]]) writes(%[[V9]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
-// CHECK-NEXT:   }
-// CHECK-NEXT:   exec.loop count = <add = 1, cap = 1> {
-// CHECK-NEXT:     %[[V9]] = exec.subslice %[[V0]][32] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V10]] = exec.subslice %[[V0]][0] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V11]] = exec.subslice %[[V3]][0] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V12]] = exec.subslice %[[V2]][0] bytes = 32 {level = 1 : i64}
-// CHECK-NEXT:     %[[V13]] = exec.slice "w.gradient" of @gradients[0] bytes = 256 {level = 1 : i64}
-// CHECK-NEXT:     exec.launch @g reads(%[[V10]], %[[V11]], %[[V12]]) writes(%[[V9]], %[[V13]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
-// CHECK-NEXT:   }
-// CHECK-NEXT:   %[[V8:.+]] = exec.subslice %[[V0]][32] bytes = 32
+// CHECK-NEXT:   %[[V1:.+]] = exec.subslice %[[V0]][32] bytes = 32
+// CHECK-NEXT:   %[[V2:.+]] = exec.subslice %[[V0]][0] bytes = 32
+// CHECK-NEXT:   %[[V3:.+]] = exec.subslice %[[V0]][32] bytes = 32
+// CHECK-NEXT:   %[[V4:.+]] = exec.alloc "carry" bytes = 128
+// CHECK-NEXT:   %[[V5:.+]] = exec.alloc "residual" bytes = 64
+// CHECK-NEXT:   %[[V6:.+]] = exec.subslice %[[V5]][32] bytes = 32
+// CHECK-NEXT:   %[[V7:.+]] = exec.subslice %[[V4]][96] bytes = 32
+// CHECK-NEXT:   %[[V8:.+]] = exec.alloc "residual" bytes = 32
+// CHECK-NEXT:   %[[V9:.+]] = exec.subslice %[[V8]][0] bytes = 32
+// CHECK-NEXT:   %[[V10:.+]] = exec.subslice %[[V4]][64] bytes = 32
+// CHECK-NEXT:   %[[V11:.+]] = exec.subslice %[[V5]][0] bytes = 32
+// CHECK-NEXT:   %[[V12:.+]] = exec.subslice %[[V4]][32] bytes = 32
+// CHECK-NEXT:   %[[V13:.+]] = exec.slice "x" of @step[0] bytes = 32
+// CHECK-NEXT:   %[[V14:.+]] = exec.subslice %[[V4]][0] bytes = 32
+// CHECK-NEXT:   exec.copy %[[V13]] to %[[V14]] bytes = <add = 32, cap = 32> stream = 0
+// CHECK-NEXT:   %[[V15:.+]] = exec.subslice %[[V4]][0] bytes = 32
+// CHECK-NEXT:   exec.launch @f reads(%[[V15]]) writes(%[[V12]], %[[V11]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
+// CHECK-NEXT:   %[[V16:.+]] = exec.subslice %[[V4]][32] bytes = 32
+// CHECK-NEXT:   exec.launch @f reads(%[[V16]]) writes(%[[V10]], %[[V9]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
+// CHECK-NEXT:   %[[V17:.+]] = exec.subslice %[[V4]][64] bytes = 32
+// CHECK-NEXT:   exec.launch @f reads(%[[V17]]) writes(%[[V7]], %[[V6]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
+// CHECK-NEXT:   %[[V18:.+]] = exec.subslice %[[V4]][96] bytes = 32
+// CHECK-NEXT:   %[[V19:.+]] = exec.subslice %[[V0]][0] bytes = 32
+// CHECK-NEXT:   exec.copy %[[V18]] to %[[V19]] bytes = <add = 32, cap = 32> stream = 0
+// CHECK-NEXT:   %[[V20:.+]] = exec.subslice %[[V0]][0] bytes = 32
+// CHECK-NEXT:   %[[V21:.+]] = exec.subslice %[[V4]][64] bytes = 32
+// CHECK-NEXT:   %[[V22:.+]] = exec.subslice %[[V5]][32] bytes = 32
+// CHECK-NEXT:   %[[V23:.+]] = exec.slice "w.gradient" of @gradients[512] bytes = 256
+// CHECK-NEXT:   exec.launch @g reads(%[[V20]], %[[V21]], %[[V22]]) writes(%[[V3]], %[[V23]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
+// CHECK-NEXT:   %[[V24:.+]] = exec.subslice %[[V0]][32] bytes = 32
+// CHECK-NEXT:   %[[V25:.+]] = exec.subslice %[[V8]][0] bytes = 32
+// CHECK-NEXT:   exec.launch @h reads(%[[V24]], %[[V25]]) writes(%[[V2]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
+// CHECK-NEXT:   %[[V26:.+]] = exec.subslice %[[V0]][0] bytes = 32
+// CHECK-NEXT:   %[[V27:.+]] = exec.subslice %[[V4]][0] bytes = 32
+// CHECK-NEXT:   %[[V28:.+]] = exec.subslice %[[V5]][0] bytes = 32
+// CHECK-NEXT:   %[[V29:.+]] = exec.slice "w.gradient" of @gradients[0] bytes = 256
+// CHECK-NEXT:   exec.launch @g reads(%[[V26]], %[[V27]], %[[V28]]) writes(%[[V1]], %[[V29]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
+// CHECK-NEXT:   %[[V30:.+]] = exec.subslice %[[V0]][32] bytes = 32
 // CHECK-LABEL: exec.func @optimizer_step {
 // CHECK-NEXT:   %[[V0:.+]] = exec.slice "t.data" of @trained[0] bytes = 768
 // CHECK-NEXT:   %[[V1:.+]] = exec.slice "t.gradient" of @gradients[0] bytes = 768
@@ -400,25 +382,41 @@ tfm.architecture @chunks {
 
 // -----
 
-// What the plan declares: step scalars with their bounds, arenas, ports,
-// parameters with their places (byte offsets in their arena, of layer 0) and
-// sources; functions that load take the layer's ordinal as index.
+// What the plan declares: step scalars with their bounds, the mesh, arenas, ports,
+// units with their places (byte offsets in their arenas), parameters with their
+// places in units, and what loads them. Functions that load take the number of a
+// piece as index or, to store a unit, the ordinal of the layer. What loading needs
+// lies where activations will: the staged piece, the buffer of the unit, scratch.
 // CHECK-LABEL: exec.plan @declarations attributes {config = {D = 64 : i64}} {
-// CHECK-DAG: exec.scalar @tokens {max = 128 : i64}
-// CHECK-DAG: exec.scalar @lr{{$}}
-// CHECK-DAG: exec.arena @base {bytes = 1024 : i64}
-// CHECK-DAG: exec.arena @trained {bytes = 256 : i64}
-// CHECK-DAG: exec.arena @gradients {bytes = 256 : i64}
-// CHECK-DAG: exec.arena @step {bytes = 512 : i64}
-// CHECK-DAG: exec.arena @staging {bytes = 1024 : i64}
-// CHECK-DAG: exec.arena @activations{{$}}
-// CHECK-DAG: exec.param @q : tensor<16x16x!qt.nf4<block = 64, scale = f32>> in @base stride = 512 {gguf = "g.{layer}", gguf_rope_heads = 4 : i64, hf = "q.{layer}", layers = array<i32: 0, 1>, load = @load.q, parts = [{elements = 128 : i64, name = "codes", offset = 0 : i64, type = "u8"}, {elements = 4 : i64, name = "absmax", offset = 128 : i64, type = "f32"}]}
-// CHECK-DAG: exec.param @a : tensor<64xf32> in @trained stride = 0 {gradient = 0 : i64, init = "zeros", parts = [{elements = 64 : i64, name = "data", offset = 0 : i64, type = "f32"}], trainable}
+// CHECK-NEXT: exec.scalar @tokens {max = 128 : i64}
+// CHECK-NEXT: exec.scalar @lr{{$}}
+// CHECK-NEXT: fsdp.mesh @mesh ranks = 1
+// CHECK-NEXT: exec.arena @base {bytes = 1024 : i64}
+// CHECK-NEXT: exec.arena @trained {bytes = 256 : i64}
+// CHECK-NEXT: exec.arena @gradients {bytes = 256 : i64}
+// CHECK-NEXT: exec.arena @step {bytes = 512 : i64}
+// CHECK-NEXT: exec.arena @activations{{$}}
+// CHECK-NEXT: exec.arena @staging {bytes = 1280 : i64, shares = @activations}
+// CHECK-NEXT: exec.unit @layers.base in @base[0] bytes = 512 {begin = @load.begin.layers.base, layers = array<i32: 0, 1>, store = @load.store.layers.base}
+// CHECK-NEXT: exec.unit @t in @trained[0] bytes = 256 {gradient = 0 : i64}
+// CHECK-NEXT: exec.param @q : tensor<16x16x!qt.nf4<block = 64, scale = f32>> in @layers.base {gguf = "g.{layer}", gguf_rope_heads = 4 : i64, hf = "q.{layer}", loader = {piece = @load.q, scales = @load.scales.q}, parts = [{elements = 128 : i64, name = "codes", offset = 0 : i64, type = "u8"}, {elements = 4 : i64, name = "absmax", offset = 128 : i64, type = "f32"}], pieces = 2 : i64}
+// CHECK-NEXT: exec.param @a : tensor<64xf32> in @t {init = "zeros", parts = [{elements = 64 : i64, name = "data", offset = 0 : i64, type = "f32"}], trainable}
+// CHECK-LABEL: exec.func @load.begin.layers.base {
+// CHECK-NEXT:   %[[V0:.+]] = exec.slice "layers.base.loading" of @staging[512] bytes = 512
+// CHECK-NEXT:   exec.fill %[[V0]] bytes = <add = 512, cap = 512> stream = 0
 // CHECK-LABEL: exec.func @load.q attributes {index_count = 2 : i64} {
-// CHECK-NEXT:   %[[V0:.+]] = exec.slice "staging" of @staging[0] bytes = 1024
-// CHECK-NEXT:   %[[V1:.+]] = exec.slice "q.codes" of @base[0] bytes = 128 {stride = 512 : i64}
-// CHECK-NEXT:   %[[V2:.+]] = exec.slice "q.absmax" of @base[128] bytes = 16 {stride = 512 : i64}
-// CHECK-NEXT:   exec.launch @quantize reads(%[[V0]]) writes(%[[V1]], %[[V2]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} stream = 0
+// CHECK-NEXT:   %[[V0:.+]] = exec.slice "staging" of @staging[0] bytes = 512
+// CHECK-NEXT:   %[[V1:.+]] = exec.slice "q.codes" of @staging[512] bytes = 64 {stride = 64 : i64}
+// CHECK-NEXT:   %[[V2:.+]] = exec.slice "scales" of @staging[1024] bytes = 8 {stride = 8 : i64}
+// CHECK-NEXT:   exec.launch @quantize reads(%[[V0]]) writes(%[[V1]], %[[V2]]) grid = <add = 2, cap = 2> {extents = [], scalars = []} stream = 0
+// CHECK-LABEL: exec.func @load.scales.q attributes {index_count = 1 : i64} {
+// CHECK-NEXT:   %[[V0:.+]] = exec.slice "scales" of @staging[1024] bytes = 16
+// CHECK-NEXT:   %[[V1:.+]] = exec.slice "q.absmax" of @staging[640] bytes = 16
+// CHECK-NEXT:   exec.copy %[[V0]] to %[[V1]] bytes = <add = 16, cap = 16> stream = 0
+// CHECK-LABEL: exec.func @load.store.layers.base attributes {index_count = 2 : i64} {
+// CHECK-NEXT:   %[[V0:.+]] = exec.slice "layers.base.loading" of @staging[512] bytes = 512
+// CHECK-NEXT:   %[[V1:.+]] = exec.slice "layers.base" of @base[0] bytes = 512 {stride = 512 : i64}
+// CHECK-NEXT:   exec.copy %[[V0]] to %[[V1]] bytes = <add = 512, cap = 512> stream = 0
 // CHECK-LABEL: exec.func @run {
 // CHECK-NEXT:   %[[V0:.+]] = exec.alloc "carry" bytes = 512
 // CHECK-NEXT:   %[[V1:.+]] = exec.slice "ids" of @step[0] bytes = 512
@@ -426,35 +424,52 @@ tfm.architecture @chunks {
 // CHECK-NEXT:   %[[V3:.+]] = exec.subslice %[[V0]][0] bytes = 256
 // CHECK-NEXT:   exec.copy %[[V2]] to %[[V3]] bytes = <add = 256, cap = 256> stream = 0
 // CHECK-NEXT:   exec.loop count = <add = 2, cap = 2> {
-// CHECK-NEXT:     %[[V5:.+]] = exec.subslice %[[V0]][256] bytes = 256 {level = 1 : i64, stride = -256 : i64}
-// CHECK-NEXT:     %[[V6:.+]] = exec.subslice %[[V0]][0] bytes = 256 {level = 1 : i64, stride = 256 : i64}
-// CHECK-NEXT:     %[[V7:.+]] = exec.slice "q.codes" of @base[0] bytes = 128 {level = 1 : i64, stride = 512 : i64}
-// CHECK-NEXT:     %[[V8:.+]] = exec.slice "q.absmax" of @base[128] bytes = 16 {level = 1 : i64, stride = 512 : i64}
-// CHECK-NEXT:     exec.launch @use reads(%[[V1]], %[[V7]], %[[V8]]) writes(%[[V5]]) grid = <scalar = "tokens", cap = 128> {extents = [#kern.extent<scalar = "tokens", mul = 4, cap = 512>], scalars = ["lr"]} stream = 0
+// CHECK-NEXT:     %[[V4:.+]] = exec.subslice %[[V0]][256] bytes = 256 {level = 1 : i64, stride = -256 : i64}
+// CHECK-NEXT:     %[[V5:.+]] = exec.subslice %[[V0]][0] bytes = 256 {level = 1 : i64, stride = 256 : i64}
+// CHECK-NEXT:     %[[V6:.+]] = exec.slice "q.codes" of @base[0] bytes = 128 {level = 1 : i64, stride = 512 : i64}
+// CHECK-NEXT:     %[[V7:.+]] = exec.slice "q.absmax" of @base[128] bytes = 16 {level = 1 : i64, stride = 512 : i64}
+// CHECK-NEXT:     exec.launch @use reads(%[[V1]], %[[V6]], %[[V7]]) writes(%[[V4]]) grid = <scalar = "tokens", cap = 128> {extents = [#kern.extent<scalar = "tokens", mul = 4, cap = 512>], scalars = ["lr"]} stream = 0
 // CHECK-NEXT:   }
-// CHECK-NEXT:   %[[V4:.+]] = exec.subslice %[[V0]][0] bytes = 256
+// CHECK-NEXT:   %[[V8:.+]] = exec.subslice %[[V0]][0] bytes = 256
 // CHECK: exec.port "ids" input i32 at @step[0] extent = <scalar = "tokens", cap = 128>
 !ids = tensor<128xi32, #tfm.dims<"T">>
 tfm.architecture @declarations attributes {config = {D = 64 : i64}} {
   tfm.param @q per_layer : tensor<16x16x!qt.nf4<block = 64, scale = f32>> {hf = "q.{layer}", gguf = "g.{layer}", gguf_rope_heads = 4 : i64}
   tfm.param @a : tensor<64xf32> {init = "zeros", trainable}
   fsdp.mesh @mesh ranks = 1
-  fsdp.unit @base [@q] layers = [0, 1] {bytes = 512 : i64, parts = [
+  fsdp.unit @layers.base [@q] layers = [0, 1] {bytes = 512 : i64, parts = [
     #fsdp.part<@q, "codes", offset = 0, bytes = 128>, #fsdp.part<@q, "absmax", offset = 128, bytes = 16>]}
   fsdp.unit @t [@a] {trainable, bytes = 256 : i64, parts = [#fsdp.part<@a, "data", offset = 0, bytes = 256>]}
   kern.func @quantize(%v: memref<?xf32>, %c: memref<?xi8>, %s: memref<?xf32>) grid(%i) {
   }
   kern.func @use(%ids: memref<?xi32>, %c: memref<?xi8>, %s: memref<?xf32>, %y: memref<?xf32>, %n: i64, %lr: f64) grid(%i) {
   }
-  tfm.func @load.q(%v: tensor<16x16xf32> {tfm.port = "staging"}) {
-    %c = fsdp.part_of @q "codes" : tensor<128xi8>
-    %s = fsdp.part_of @q "absmax" : tensor<4xf32>
-    %r:2 = kern.call @quantize(%v) into(%c, %s) grid = #kern.extent<add = 4, cap = 4> {extents = [], scalars = []} : (tensor<16x16xf32>) into(tensor<128xi8>, tensor<4xf32>)
+  // Loading: the unit's buffer is set to zero, each parameter comes in pieces (here
+  // two), and the buffer goes where the layer's unit is kept.
+  tfm.func @load.begin.layers.base() {
+    %w = fsdp.whole @layers.base : tensor<512xi8>
+    %f = kern.fill into %w : tensor<512xi8>
+    tfm.return
+  }
+  tfm.func @load.q(%v: tensor<8x16xf32> {tfm.port = "staging"}) {
+    %c = fsdp.part_of @q "codes" pieces = 2 : tensor<64xi8>
+    %s = fsdp.scratch "scales" pieces = 2 : tensor<2xf32>
+    %r:2 = kern.call @quantize(%v) into(%c, %s) grid = #kern.extent<add = 2, cap = 2> {extents = [], scalars = []} : (tensor<8x16xf32>) into(tensor<64xi8>, tensor<2xf32>)
+    tfm.return
+  }
+  tfm.func @load.scales.q() {
+    %s = fsdp.scratch "scales" pieces = 1 : tensor<4xf32>
+    %t = fsdp.part_of @q "absmax" pieces = 1 : tensor<4xf32>
+    %c = kern.copy %s into %t : tensor<4xf32> into tensor<4xf32>
+    tfm.return
+  }
+  tfm.func @load.store.layers.base() {
+    fsdp.store @layers.base
     tfm.return
   }
   // A quantised operand is its arrays.
   tfm.layer @k(%y: tensor<64xf32>, %ids: !ids) -> tensor<64xf32> {
-    %g = fsdp.local @base
+    %g = fsdp.local @layers.base
     %q = fsdp.view %g [@q] : tensor<16x16x!qt.nf4<block = 64, scale = f32>>
     %e = kern.empty : tensor<64xf32>
     %r = kern.call @use(%ids, %q) into(%e) grid = #kern.extent<scalar = "tokens", cap = 128>

@@ -26,14 +26,26 @@ tfm.architecture @m {
 // -----
 
 tfm.architecture @m {
-  tfm.param @q : tensor<64xf32> {hf = "q"}
+  tfm.func @f(%x: tensor<4x2xf32> {tfm.port = "x"}, %w: tensor<2x2xf32> {tfm.port = "w"}) {
+    // expected-error@+1 {{[FSDPQ-0503] 'tfm.linear' has no instruction}}
+    %y = tfm.linear %x, %w : tensor<4x2xf32>, tensor<2x2xf32>
+    tfm.return
+  }
+}
+
+// -----
+
+// Where units are cut, a rank has no whole gradient unless one is started.
+tfm.architecture @m {
+  tfm.param @a : tensor<64xf32> {init = "zeros", trainable}
   fsdp.mesh @mesh ranks = 2
-  fsdp.unit @u [@q] {bytes = 512 : i64, parts = [#fsdp.part<@q, "data", offset = 0, bytes = 256>]}
+  fsdp.unit @t [@a] {trainable, bytes = 512 : i64, parts = [#fsdp.part<@a, "data", offset = 0, bytes = 256>]}
   tfm.func @f() {
-    // expected-error@+1 {{[FSDPQ-0503] 'fsdp.all_gather_start' has no instruction on a mesh of one rank}}
-    %p = fsdp.all_gather_start @u
-    %g = fsdp.wait %p
-    fsdp.release %g
+    fsdp.gradient_start @t
+    %g = fsdp.gradient [@a] : tensor<64xf32>
+    fsdp.reduce_scatter_start @t
+    // expected-error@+1 {{[FSDPQ-0504] @t has no whole gradient here; run fsdp-insert-collectives}}
+    %h = fsdp.gradient [@a] : tensor<64xf32>
     tfm.return
   }
 }

@@ -1,9 +1,10 @@
 // RUN: %opt %s --exec-plan-memory --split-input-file | FileCheck %s
 
 // The largest first, each at the lowest place that is free while it lives; in
-// multiples of 256 bytes. Functions share the arena.
+// multiples of 256 bytes. Functions share the arena, which also says by name what
+// is alive when most of it is in use.
 // CHECK-LABEL: exec.plan @p
-// CHECK: exec.arena @activations {bytes = 1792 : i64}
+// CHECK: exec.arena @activations {bytes = 1792 : i64, contents = {in = 1024 : i64, t = 512 : i64, u = 256 : i64}}
 // CHECK-LABEL: exec.func @straight {
 // CHECK-NEXT:   %[[V0:.+]] = exec.slice "a" of @activations[1024] bytes = 500
 // CHECK-NEXT:   %[[V1:.+]] = exec.slice "b" of @activations[0] bytes = 1024
@@ -75,5 +76,55 @@ exec.plan @p {
 exec.plan @none {
   exec.arena @activations
   exec.func @f {
+  }
+}
+
+// -----
+
+// An arena that shares the bytes of temporaries lies at their start: functions
+// that use it put their own after it, others everywhere.
+// CHECK-LABEL: exec.plan @shared
+// CHECK: exec.arena @activations {bytes = 1280 : i64, contents = {t = 256 : i64}}
+// CHECK: exec.arena @staging {bytes = 1000 : i64, shares = @activations}
+// CHECK-LABEL: exec.func @load {
+// CHECK-NEXT: exec.slice "t" of @activations[1024] bytes = 100
+// CHECK-LABEL: exec.func @run {
+// CHECK-NEXT: exec.slice "u" of @activations[0] bytes = 512
+exec.plan @shared {
+  exec.arena @activations
+  exec.arena @staging {bytes = 1000 : i64, shares = @activations}
+  exec.func @load {
+    %t = exec.alloc "t" bytes = 100
+    %s = exec.slice "s" of @staging[0] bytes = 100
+    exec.copy %s to %t bytes = #kern.extent<add = 100, cap = 100> stream = 0
+  }
+  exec.func @run {
+    %u = exec.alloc "u" bytes = 512
+    exec.fill %u bytes = #kern.extent<add = 512, cap = 512> stream = 0
+  }
+}
+
+// -----
+
+// What a wait holds lives until then: another stream still reads it.
+// CHECK-LABEL: exec.plan @held
+// CHECK: exec.arena @activations {bytes = 512 : i64, contents = {next = 256 : i64, whole = 256 : i64}}
+// CHECK-LABEL: exec.func @run {
+// CHECK-NEXT: exec.slice "whole" of @activations[0] bytes = 256
+// CHECK-NEXT: exec.slice "next" of @activations[256] bytes = 256
+// CHECK-NEXT: exec.slice "after" of @activations[0] bytes = 256
+exec.plan @held {
+  exec.arena @gradients {bytes = 128 : i64}
+  exec.arena @activations
+  exec.func @run {
+    %whole = exec.alloc "whole" bytes = 256
+    %next = exec.alloc "next" bytes = 256
+    %after = exec.alloc "after" bytes = 256
+    %range = exec.slice "range" of @gradients[0] bytes = 128
+    exec.fill %whole bytes = #kern.extent<add = 256, cap = 256> stream = 0
+    exec.reduce_scatter %whole to %range elements = 32 f32 {accumulate, group = "shard", ranges = 2 : i64, event = 0 : i64} stream = 2
+    exec.fill %next bytes = #kern.extent<add = 256, cap = 256> stream = 0
+    exec.wait 0 holds(%whole) stream = 0
+    exec.fill %after bytes = #kern.extent<add = 256, cap = 256> stream = 0
   }
 }

@@ -57,7 +57,9 @@ tfm.architecture @rows {
 // Attention: an item is a tile of 32 rows of one head, so the grid is the rows
 // times heads over 32. The gradient runs q by query heads, k and v by key heads,
 // after the row sums of do * o. In the joined form the second kernel goes on in
-// the first one's destination.
+// the first one's destination. What attention computes grows with the square of
+// the tokens, so calls say how much it is at capacity: two operations a product
+// and key that a row may see, half of 128 on average or the 32 of the window.
 //
 // CHECK-LABEL: tfm.architecture @attention {
 // CHECK-LABEL: tfm.func @apart(
@@ -66,7 +68,7 @@ tfm.architecture @rows {
 // CHECK-NEXT: %[[EMPTY2:.*]] = kern.empty : tensor<128x4xf32{{.*}}
 // CHECK-NEXT: %[[ATTENTION:.*]]:2 = kern.call @attention_4_2_16_f32(%[[ARG0]], %[[ARG1]], %[[ARG2]], %[[ARG3]])
 // CHECK-SAME: into(%[[EMPTY]], %[[EMPTY2]]) grid = <scalar = "tokens", mul = 4, div = 32, cap = 16>
-// CHECK-SAME: {extents = [], scalars = []}
+// CHECK-SAME: {extents = [], flops = 0x4140000000000000 : f64, scalars = []}
 // CHECK-NEXT: %[[EMPTY3:.*]] = kern.empty : tensor<128x4xf32{{.*}}
 // CHECK-NEXT: %[[ATTENTION_DELTA:.*]] = kern.call @attention_delta_4x16_f32(%[[ARG4]], %[[ATTENTION]]#0)
 // CHECK-SAME: into(%[[EMPTY3]]) grid = <scalar = "tokens", cap = 128> {extents = [], scalars = []}
@@ -75,10 +77,10 @@ tfm.architecture @rows {
 // CHECK-NEXT: %[[EMPTY6:.*]] = kern.empty : tensor<128x32xf32{{.*}}
 // CHECK-NEXT: %[[ATTENTION_GRAD_Q:.*]] = kern.call @attention_grad_q_4_2_16_f32(%[[ARG0]], %[[ARG1]], %[[ARG2]], %[[ARG4]], %[[ATTENTION]]#1, %[[ATTENTION_DELTA]], %[[ARG3]])
 // CHECK-SAME: into(%[[EMPTY4]]) grid = <scalar = "tokens", mul = 4, div = 32, cap = 16>
-// CHECK-SAME: {extents = [], scalars = []}
+// CHECK-SAME: {extents = [], flops = 0x4148000000000000 : f64, scalars = []}
 // CHECK-NEXT: %[[ATTENTION_GRAD_KV:.*]]:2 = kern.call @attention_grad_kv_4_2_16_f32(%[[ARG0]], %[[ARG1]], %[[ARG2]], %[[ARG4]], %[[ATTENTION]]#1, %[[ATTENTION_DELTA]], %[[ARG3]])
 // CHECK-SAME: into(%[[EMPTY5]], %[[EMPTY6]]) grid = <scalar = "tokens", mul = 2, div = 32, cap = 8>
-// CHECK-SAME: {extents = [#kern.extent<scalar = "tokens", cap = 128>], scalars = []}
+// CHECK-SAME: {extents = [#kern.extent<scalar = "tokens", cap = 128>], flops = 0x4150000000000000 : f64, scalars = []}
 // CHECK-NEXT: tfm.return %[[ATTENTION_GRAD_Q]], %[[ATTENTION_GRAD_KV]]#0, %[[ATTENTION_GRAD_KV]]#1 : tensor<128x64xf32{{.*}}, tensor<128x32xf32{{.*}}, tensor<128x32xf32{{.*}}
 // CHECK-LABEL: tfm.func @joined(
 // CHECK-SAME: %[[ARG0:[a-z0-9]+]]: {{.*}}%[[ARG1:[a-z0-9]+]]: {{.*}}%[[ARG2:[a-z0-9]+]]:
@@ -86,17 +88,17 @@ tfm.architecture @rows {
 // CHECK-NEXT: %[[EMPTY2:.*]] = kern.empty : tensor<128x4xf32{{.*}}
 // CHECK-NEXT: %[[ATTENTION_PACKED:.*]]:2 = kern.call @attention_packed_4_2_16_f32_window32(%[[ARG0]], %[[ARG1]])
 // CHECK-SAME: into(%[[EMPTY]], %[[EMPTY2]]) grid = <scalar = "tokens", mul = 4, div = 32, cap = 16>
-// CHECK-SAME: {extents = [], scalars = []}
+// CHECK-SAME: {extents = [], flops = 0x4130000000000000 : f64, scalars = []}
 // CHECK-NEXT: %[[EMPTY3:.*]] = kern.empty : tensor<128x4xf32{{.*}}
 // CHECK-NEXT: %[[ATTENTION_DELTA:.*]] = kern.call @attention_delta_4x16_f32_0(%[[ARG2]], %[[ATTENTION_PACKED]]#0)
 // CHECK-SAME: into(%[[EMPTY3]]) grid = <scalar = "tokens", cap = 128> {extents = [], scalars = []}
 // CHECK-NEXT: %[[EMPTY4:.*]] = kern.empty : tensor<128x128xf32{{.*}}
 // CHECK-NEXT: %[[ATTENTION_GRAD_Q_PACKED:.*]] = kern.call @attention_grad_q_packed_4_2_16_f32_window32(%[[ARG0]], %[[ARG2]], %[[ATTENTION_PACKED]]#1, %[[ATTENTION_DELTA]], %[[ARG1]])
 // CHECK-SAME: into(%[[EMPTY4]]) grid = <scalar = "tokens", mul = 4, div = 32, cap = 16>
-// CHECK-SAME: {extents = [], scalars = []}
+// CHECK-SAME: {extents = [], flops = 0x4138000000000000 : f64, scalars = []}
 // CHECK-NEXT: %[[ATTENTION_GRAD_KV_PACKED:.*]] = kern.call @attention_grad_kv_packed_4_2_16_f32_window32(%[[ARG0]], %[[ARG2]], %[[ATTENTION_PACKED]]#1, %[[ATTENTION_DELTA]], %[[ARG1]])
 // CHECK-SAME: into(%[[ATTENTION_GRAD_Q_PACKED]]) grid = <scalar = "tokens", mul = 2, div = 32, cap = 8>
-// CHECK-SAME: {extents = [#kern.extent<scalar = "tokens", cap = 128>], scalars = []}
+// CHECK-SAME: {extents = [#kern.extent<scalar = "tokens", cap = 128>], flops = 0x4140000000000000 : f64, scalars = []}
 // CHECK-NEXT: tfm.return %[[ATTENTION_GRAD_KV_PACKED]] : tensor<128x128xf32{{.*}}
 
 !ids = tensor<128xi32, #tfm.dims<"T">>
@@ -477,40 +479,126 @@ tfm.architecture @gather {
 // -----
 
 // The optimizer works on flat buffers, all layers of a unit together: 2 x 8192
-// bytes are 4096 numbers, 4 items; 256 bytes are one of 64. Partial sums of the
-// norm follow each other. SGD keeps no state.
+// bytes are 4096 numbers, 4 items; 256 bytes are one of 64. The norm is summed in
+// parts, a unit's added up in the order in which they lie and onto those of the unit
+// before. SGD keeps no state.
 //
 // CHECK-LABEL: tfm.architecture @optimizer {
-// CHECK-LABEL: tfm.func @optimizer_step() {
-// CHECK-NEXT: %[[EMPTY:.*]] = kern.empty : tensor<5xf64>
-// CHECK-NEXT: %[[UA:.*]] = fsdp.flat @ua "gradient" : tensor<4096xf32>
-// CHECK-NEXT: %[[SUM_SQUARES:.*]] = kern.call @sum_squares_4096_f32(%[[UA]]) into(%[[EMPTY]])
-// CHECK-SAME: grid = <add = 4, cap = 4> {extents = [], out_offsets = array<i64: 0>, scalars = []}
-// CHECK-NEXT: %[[UB:.*]] = fsdp.flat @ub "gradient" : tensor<64xf32>
-// CHECK-NEXT: %[[SUM_SQUARES2:.*]] = kern.call @sum_squares_64_f32(%[[UB]]) into(%[[SUM_SQUARES]])
-// CHECK-SAME: grid = <add = 1, cap = 1> {extents = [], out_offsets = array<i64: 4>, scalars = []}
-// CHECK-NEXT: %[[PORT:.*]] = kern.port "grad_norm" : tensor<1xf32>
-// CHECK-NEXT: %[[NORM:.*]] = kern.call @norm_5_f32(%[[SUM_SQUARES2]]) into(%[[PORT]]) grid = <add = 1, cap = 1>
-// CHECK-SAME: {extents = [], scalars = []}
-// CHECK-NEXT: %[[UA2:.*]] = fsdp.flat @ua "data" : tensor<4096xf32>
-// CHECK-NEXT: %[[UA3:.*]] = fsdp.flat @ua "gradient" : tensor<4096xf32>
-// CHECK-NEXT: %[[UA4:.*]] = fsdp.flat @ua "state0" : tensor<4096xf32>
-// CHECK-NEXT: %[[UA5:.*]] = fsdp.flat @ua "state1" : tensor<4096xf32>
-// CHECK-NEXT: %[[ADAMW:.*]]:4 = kern.call @adamw_f32(%[[NORM]]) into(%[[UA2]], %[[UA3]], %[[UA4]], %[[UA5]])
-// CHECK-SAME: grid = <add = 4, cap = 4>
-// CHECK-SAME: {extents = [], scalars = ["max_grad_norm", "lr", "bias_correction1", "bias_correction2"]}
-// CHECK-NEXT: %[[UB2:.*]] = fsdp.flat @ub "data" : tensor<64xf32>
-// CHECK-NEXT: %[[UB3:.*]] = fsdp.flat @ub "gradient" : tensor<64xf32>
-// CHECK-NEXT: %[[SGD:.*]]:2 = kern.call @sgd_f32(%[[NORM]]) into(%[[UB2]], %[[UB3]]) grid = <add = 1, cap = 1>
-// CHECK-SAME: {extents = [], scalars = ["max_grad_norm", "lr"]}
-// CHECK-NEXT: tfm.return
-
+// CHECK-LABEL: tfm.func @optimizer_step(
+// CHECK-NEXT:   %[[V0:.+]] = fsdp.flat @ua "gradient" : tensor<4096xf32>
+// CHECK-NEXT:   %[[V1:.+]] = kern.empty : tensor<4xf64>
+// CHECK-NEXT:   %[[V2:.+]] = kern.call @sum_squares_4096_t1024_f32(%[[V0]]) into(%[[V1]]) grid = <add = 4, cap = 4> {extents = [], scalars = []} : (tensor<4096xf32>) into(tensor<4xf64>)
+// CHECK-NEXT:   %[[V3:.+]] = kern.empty : tensor<1xf64>
+// CHECK-NEXT:   %[[V4:.+]] = kern.call @add_partials_1x1x4(%[[V2]]) into(%[[V3]]) grid = <add = 1, cap = 1> {extents = [], scalars = []} : (tensor<4xf64>) into(tensor<1xf64>)
+// CHECK-NEXT:   %[[V5:.+]] = fsdp.flat @ub "gradient" : tensor<64xf32>
+// CHECK-NEXT:   %[[V6:.+]] = kern.empty : tensor<1xf64>
+// CHECK-NEXT:   %[[V7:.+]] = kern.call @sum_squares_64_t64_f32(%[[V5]]) into(%[[V6]]) grid = <add = 1, cap = 1> {extents = [], scalars = []} : (tensor<64xf32>) into(tensor<1xf64>)
+// CHECK-NEXT:   %[[V8:.+]] = kern.call @add_partials_1x1x1(%[[V7]]) into(%[[V4]]) grid = <add = 1, cap = 1> {extents = [], scalars = []} : (tensor<1xf64>) into(tensor<1xf64>)
+// CHECK-NEXT:   %[[V9:.+]] = kern.port "grad_norm" : tensor<1xf32>
+// CHECK-NEXT:   %[[V10:.+]] = kern.call @norm_f32(%[[V8]]) into(%[[V9]]) grid = <add = 1, cap = 1> {extents = [], scalars = []} : (tensor<1xf64>) into(tensor<1xf32>)
+// CHECK-NEXT:   %[[V11:.+]] = fsdp.flat @ua "data" : tensor<4096xf32>
+// CHECK-NEXT:   %[[V12:.+]] = fsdp.flat @ua "gradient" : tensor<4096xf32>
+// CHECK-NEXT:   %[[V13:.+]] = fsdp.flat @ua "state0" : tensor<4096xf32>
+// CHECK-NEXT:   %[[V14:.+]] = fsdp.flat @ua "state1" : tensor<4096xf32>
+// CHECK-NEXT:   %[[V15:.+]]:4 = kern.call @adamw_f32(%[[V10]]) into(%[[V11]], %[[V12]], %[[V13]], %[[V14]]) grid = <add = 4, cap = 4> {extents = [], scalars = ["max_grad_norm", "lr", "bias_correction1", "bias_correction2"]} : (tensor<1xf32>) into(tensor<4096xf32>, tensor<4096xf32>, tensor<4096xf32>, tensor<4096xf32>)
+// CHECK-NEXT:   %[[V16:.+]] = fsdp.flat @ub "data" : tensor<64xf32>
+// CHECK-NEXT:   %[[V17:.+]] = fsdp.flat @ub "gradient" : tensor<64xf32>
+// CHECK-NEXT:   %[[V18:.+]]:2 = kern.call @sgd_f32(%[[V10]]) into(%[[V16]], %[[V17]]) grid = <add = 1, cap = 1> {extents = [], scalars = ["max_grad_norm", "lr"]} : (tensor<1xf32>) into(tensor<64xf32>, tensor<64xf32>)
+// CHECK-NEXT:   tfm.return
 tfm.architecture @optimizer {
   tfm.param @a per_layer : tensor<32x64xf32> {hf = "a.{layer}", init = "zeros", trainable}
   tfm.param @b : tensor<64xf32> {hf = "b", init = "zeros", trainable}
   fsdp.mesh @mesh ranks = 1
   fsdp.unit @ua [@a] layers = [0, 1] {trainable, bytes = 8192 : i64}
   fsdp.unit @ub [@b] {trainable, bytes = 256 : i64}
+  tfm.func @optimizer_step() {
+    %n = tfm.grad_norm [@ua, @ub] : tensor<1xf32>
+    tfm.optimizer_update [@ua], %n rule = "adamw" options =
+      {beta1 = 0.9, beta2 = 0.95, epsilon = 1.0e-5, weight_decay = 0.1} : tensor<1xf32>
+    tfm.optimizer_update [@ub], %n rule = "sgd" options = {} : tensor<1xf32>
+    tfm.return
+  }
+}
+
+// -----
+
+// On two ranks each has half of every buffer, and the sums of squares are added over
+// the ranks that share a unit.
+//
+// CHECK-LABEL: tfm.architecture @ranges {
+// CHECK-LABEL: tfm.func @optimizer_step(
+// CHECK-NEXT:   %[[V0:.+]] = fsdp.flat @ua "gradient" : tensor<2048xf32>
+// CHECK-NEXT:   %[[V1:.+]] = kern.empty : tensor<2xf64>
+// CHECK-NEXT:   %[[V2:.+]] = kern.call @sum_squares_2048_t1024_f32(%[[V0]]) into(%[[V1]]) grid = <add = 2, cap = 2> {extents = [], scalars = []} : (tensor<2048xf32>) into(tensor<2xf64>)
+// CHECK-NEXT:   %[[V3:.+]] = kern.empty : tensor<1xf64>
+// CHECK-NEXT:   %[[V4:.+]] = kern.call @add_partials_1x1x2(%[[V2]]) into(%[[V3]]) grid = <add = 1, cap = 1> {extents = [], scalars = []} : (tensor<2xf64>) into(tensor<1xf64>)
+// CHECK-NEXT:   %[[V5:.+]] = fsdp.flat @ub "gradient" : tensor<64xf32>
+// CHECK-NEXT:   %[[V6:.+]] = kern.empty : tensor<1xf64>
+// CHECK-NEXT:   %[[V7:.+]] = kern.call @sum_squares_64_t64_f32(%[[V5]]) into(%[[V6]]) grid = <add = 1, cap = 1> {extents = [], scalars = []} : (tensor<64xf32>) into(tensor<1xf64>)
+// CHECK-NEXT:   %[[V8:.+]] = kern.call @add_partials_1x1x1(%[[V7]]) into(%[[V4]]) grid = <add = 1, cap = 1> {extents = [], scalars = []} : (tensor<1xf64>) into(tensor<1xf64>)
+// CHECK-NEXT:   %[[V9:.+]] = fsdp.all_reduce %[[V8]] : tensor<1xf64>
+// CHECK-NEXT:   %[[V10:.+]] = kern.port "grad_norm" : tensor<1xf32>
+// CHECK-NEXT:   %[[V11:.+]] = kern.call @norm_f32(%[[V9]]) into(%[[V10]]) grid = <add = 1, cap = 1> {extents = [], scalars = []} : (tensor<1xf64>) into(tensor<1xf32>)
+// CHECK-NEXT:   %[[V12:.+]] = fsdp.flat @ua "data" : tensor<2048xf32>
+// CHECK-NEXT:   %[[V13:.+]] = fsdp.flat @ua "gradient" : tensor<2048xf32>
+// CHECK-NEXT:   %[[V14:.+]] = fsdp.flat @ua "state0" : tensor<2048xf32>
+// CHECK-NEXT:   %[[V15:.+]] = fsdp.flat @ua "state1" : tensor<2048xf32>
+// CHECK-NEXT:   %[[V16:.+]]:4 = kern.call @adamw_f32(%[[V11]]) into(%[[V12]], %[[V13]], %[[V14]], %[[V15]]) grid = <add = 2, cap = 2> {extents = [], scalars = ["max_grad_norm", "lr", "bias_correction1", "bias_correction2"]} : (tensor<1xf32>) into(tensor<2048xf32>, tensor<2048xf32>, tensor<2048xf32>, tensor<2048xf32>)
+// CHECK-NEXT:   %[[V17:.+]] = fsdp.flat @ub "data" : tensor<64xf32>
+// CHECK-NEXT:   %[[V18:.+]] = fsdp.flat @ub "gradient" : tensor<64xf32>
+// CHECK-NEXT:   %[[V19:.+]]:2 = kern.call @sgd_f32(%[[V11]]) into(%[[V17]], %[[V18]]) grid = <add = 1, cap = 1> {extents = [], scalars = ["max_grad_norm", "lr"]} : (tensor<1xf32>) into(tensor<64xf32>, tensor<64xf32>)
+// CHECK-NEXT:   tfm.return
+tfm.architecture @ranges {
+  tfm.param @a per_layer : tensor<32x64xf32> {hf = "a.{layer}", init = "zeros", trainable}
+  tfm.param @b : tensor<64xf32> {hf = "b", init = "zeros", trainable}
+  fsdp.mesh @mesh ranks = 2
+  fsdp.unit @ua [@a] layers = [0, 1] {trainable, bytes = 8192 : i64}
+  fsdp.unit @ub [@b] {trainable, bytes = 512 : i64}
+  tfm.func @optimizer_step() {
+    %n = tfm.grad_norm [@ua, @ub] : tensor<1xf32>
+    tfm.optimizer_update [@ua], %n rule = "adamw" options =
+      {beta1 = 0.9, beta2 = 0.95, epsilon = 1.0e-5, weight_decay = 0.1} : tensor<1xf32>
+    tfm.optimizer_update [@ub], %n rule = "sgd" options = {} : tensor<1xf32>
+    tfm.return
+  }
+}
+
+// -----
+
+// On a deterministic mesh parts are the same for any number of ranks, 64 numbers
+// each, and the parts of all ranges are added up in the order of the whole buffer:
+// the first layer's of both ranges, then the second's.
+//
+// CHECK-LABEL: tfm.architecture @deterministic {
+// CHECK-LABEL: tfm.func @optimizer_step(
+// CHECK-NEXT:   %[[V0:.+]] = fsdp.flat @ua "gradient" : tensor<2048xf32>
+// CHECK-NEXT:   %[[V1:.+]] = kern.empty : tensor<32xf64>
+// CHECK-NEXT:   %[[V2:.+]] = kern.call @sum_squares_2048_t64_f32(%[[V0]]) into(%[[V1]]) grid = <add = 32, cap = 32> {extents = [], scalars = []} : (tensor<2048xf32>) into(tensor<32xf64>)
+// CHECK-NEXT:   %[[V3:.+]] = fsdp.all_gather %[[V2]] : tensor<32xf64> -> tensor<64xf64>
+// CHECK-NEXT:   %[[V4:.+]] = kern.empty : tensor<1xf64>
+// CHECK-NEXT:   %[[V5:.+]] = kern.call @add_partials_2x2x16(%[[V3]]) into(%[[V4]]) grid = <add = 1, cap = 1> {extents = [], scalars = []} : (tensor<64xf64>) into(tensor<1xf64>)
+// CHECK-NEXT:   %[[V6:.+]] = fsdp.flat @ub "gradient" : tensor<64xf32>
+// CHECK-NEXT:   %[[V7:.+]] = kern.empty : tensor<1xf64>
+// CHECK-NEXT:   %[[V8:.+]] = kern.call @sum_squares_64_t64_f32(%[[V6]]) into(%[[V7]]) grid = <add = 1, cap = 1> {extents = [], scalars = []} : (tensor<64xf32>) into(tensor<1xf64>)
+// CHECK-NEXT:   %[[V9:.+]] = fsdp.all_gather %[[V8]] : tensor<1xf64> -> tensor<2xf64>
+// CHECK-NEXT:   %[[V10:.+]] = kern.call @add_partials_2x1x1(%[[V9]]) into(%[[V5]]) grid = <add = 1, cap = 1> {extents = [], scalars = []} : (tensor<2xf64>) into(tensor<1xf64>)
+// CHECK-NEXT:   %[[V11:.+]] = kern.port "grad_norm" : tensor<1xf32>
+// CHECK-NEXT:   %[[V12:.+]] = kern.call @norm_f32(%[[V10]]) into(%[[V11]]) grid = <add = 1, cap = 1> {extents = [], scalars = []} : (tensor<1xf64>) into(tensor<1xf32>)
+// CHECK-NEXT:   %[[V13:.+]] = fsdp.flat @ua "data" : tensor<2048xf32>
+// CHECK-NEXT:   %[[V14:.+]] = fsdp.flat @ua "gradient" : tensor<2048xf32>
+// CHECK-NEXT:   %[[V15:.+]] = fsdp.flat @ua "state0" : tensor<2048xf32>
+// CHECK-NEXT:   %[[V16:.+]] = fsdp.flat @ua "state1" : tensor<2048xf32>
+// CHECK-NEXT:   %[[V17:.+]]:4 = kern.call @adamw_f32(%[[V12]]) into(%[[V13]], %[[V14]], %[[V15]], %[[V16]]) grid = <add = 2, cap = 2> {extents = [], scalars = ["max_grad_norm", "lr", "bias_correction1", "bias_correction2"]} : (tensor<1xf32>) into(tensor<2048xf32>, tensor<2048xf32>, tensor<2048xf32>, tensor<2048xf32>)
+// CHECK-NEXT:   %[[V18:.+]] = fsdp.flat @ub "data" : tensor<64xf32>
+// CHECK-NEXT:   %[[V19:.+]] = fsdp.flat @ub "gradient" : tensor<64xf32>
+// CHECK-NEXT:   %[[V20:.+]]:2 = kern.call @sgd_f32(%[[V12]]) into(%[[V18]], %[[V19]]) grid = <add = 1, cap = 1> {extents = [], scalars = ["max_grad_norm", "lr"]} : (tensor<1xf32>) into(tensor<64xf32>, tensor<64xf32>)
+// CHECK-NEXT:   tfm.return
+tfm.architecture @deterministic {
+  tfm.param @a per_layer : tensor<32x64xf32> {hf = "a.{layer}", init = "zeros", trainable}
+  tfm.param @b : tensor<64xf32> {hf = "b", init = "zeros", trainable}
+  fsdp.mesh @mesh ranks = 4 shards = 2 {deterministic}
+  fsdp.unit @ua [@a] layers = [0, 1] {trainable, bytes = 8192 : i64}
+  fsdp.unit @ub [@b] {trainable, bytes = 512 : i64}
   tfm.func @optimizer_step() {
     %n = tfm.grad_norm [@ua, @ub] : tensor<1xf32>
     tfm.optimizer_update [@ua], %n rule = "adamw" options =

@@ -1,4 +1,6 @@
 // RUN: %opt %s --verify-diagnostics --split-input-file --fsdp-insert-collectives
+// RUN: not %opt %s --split-input-file --fsdp-insert-collectives=reduce=never 2>&1 | FileCheck %s
+// CHECK: [FSDPQ-0321] reduce = never: micro_step or step is needed
 
 tfm.architecture @m {
   tfm.param @q : tensor<4x4xf32> {hf = "q"}

@@ -46,6 +46,30 @@ tfm.architecture @m {
     tfm.return
   }
 
+  // To keep is to end, too; and what was kept must end.
+  tfm.func @kept_and_released() {
+    %p = fsdp.all_gather_start @u
+    // expected-error@+1 {{[FSDPQ-0390] after the shard phase: a gathered unit has 2 releases, not one}}
+    %g = fsdp.wait %p
+    fsdp.keep %g
+    fsdp.release %g
+    tfm.return
+  }
+
+  tfm.func @kept_for_ever() {
+    // expected-error@+1 {{[FSDPQ-0390] after the shard phase: a gathered unit has 0 releases, not one}}
+    %g = fsdp.kept @u
+    tfm.return
+  }
+
+  tfm.func @foreign_to_what_is_kept() {
+    %g = fsdp.kept @u
+    // expected-error@+1 {{[FSDPQ-0390] after the shard phase: @k is not in @u}}
+    %w = fsdp.view %g [@k] : tensor<4x4xf32>
+    fsdp.release %g
+    tfm.return
+  }
+
   tfm.func @used_late() {
     %p = fsdp.all_gather_start @u
     %g = fsdp.wait %p
