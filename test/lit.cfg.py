@@ -1,5 +1,6 @@
 # Configuration of the lit suite. Features: what this machine can run.
 import os
+import shutil
 import subprocess
 import lit.formats
 
@@ -38,5 +39,10 @@ if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 
 if subprocess.run([config.python, "-c", "import torch, transformers, peft"],
                   capture_output=True).returncode == 0:
     config.available_features.add("peft")
+missing = [name for name in ("munged", "slurmctld", "slurmd", "srun", "sbatch") if not shutil.which(name)]
+if not missing and os.geteuid() == 0:
+    config.available_features.add("slurm")
+else:
+    lit_config.note(f"no test under SLURM: {'missing ' + ', '.join(missing) if missing else 'needs root'}")
 if os.environ.get("FSDPQ_SMOLLM2_GGUF"):
     config.available_features.add("smollm2")

@@ -14,6 +14,7 @@ packages=(
   llvm-22-dev libmlir-22-dev mlir-22-tools
   libflatbuffers-dev flatbuffers-compiler
   libdnnl-dev ocl-icd-opencl-dev # the second for the first one's CMake files
+  libgloo-dev
   nlohmann-json3-dev libyaml-cpp-dev libicu-dev
   libzstd-dev zlib1g-dev # for LLVM's CMake files
   # Tests: lit, FileCheck, split-file; GoogleTest.

@@ -260,6 +260,21 @@ void FunctionBuilder::buildGemm(kern::GemmOp op) {
       op.getLdcAttr(), builder.getI64IntegerAttr(0));
 }
 
+/// What a temporary is called in tables of memory: the kernel that writes it,
+/// without its shapes ("dequantize" of @dequantize_nf4_b64_n8192), or "product".
+static std::string getFamily(kern::EmptyOp empty) {
+  for (Operation *user : empty->getUsers())
+    if (auto call = dyn_cast<kern::CallOp>(user)) {
+      StringRef name = call.getCallee();
+      size_t digit = name.find_first_of("0123456789.");
+      if (digit != StringRef::npos)
+        name = name.take_front(digit);
+      size_t end = name.rfind('_');
+      return (end == StringRef::npos ? name : name.take_front(end)).str();
+    }
+  return "product";
+}
+
 LogicalResult FunctionBuilder::buildOp(Operation &op, Layers layers) {
   return TypeSwitch<Operation *, LogicalResult>(&op)
       .Case<fsdp::LocalOp, fsdp::ReleaseOp, fsdp::KeepOp>(
@@ -316,7 +331,7 @@ LogicalResult FunctionBuilder::buildOp(Operation &op, Layers layers) {
       })
       .Case([&](kern::EmptyOp empty) {
         slices[empty.getResult()] = {makeAlloc(
-            "t",
+            getFamily(empty),
             getTensorBytes(cast<RankedTensorType>(empty.getResult().getType())))};
         return success();
       })

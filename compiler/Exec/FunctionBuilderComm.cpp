@@ -38,8 +38,7 @@ static bool overlapsNext(fsdp::AllGatherStartOp start) {
   for (Operation &op : *start->getBlock()) {
     if (&op == start)
       break;
-    if (!isa<fsdp::AllGatherStartOp, fsdp::WaitOp, fsdp::ViewOp, fsdp::KeptOp,
-             fsdp::LocalOp>(op))
+    if (isa<fsdp::WaitOp>(op)) // of a group that comes before
       return false;
   }
   Operation *lastWait = nullptr, *end = nullptr;

@@ -87,8 +87,9 @@ private:
       });
       isImplied &= llvm::all_of(waits[event], [&](Operation *op) {
         auto wait = dyn_cast_or_null<exec::WaitOp>(getNext(op));
+        auto own = cast<exec::WaitOp>(op);
         return wait && (int64_t)wait.getEvent() == next &&
-               cast<exec::WaitOp>(op).getHolds().empty();
+               wait.getStream() == own.getStream() && own.getHolds().empty();
       });
       if (!isImplied)
         continue;

@@ -83,6 +83,7 @@ struct PlanMemoryPass : fsdpq::impl::ExecPlanMemoryBase<PlanMemoryPass> {
       auto arena = SymbolTable::lookupNearestSymbolFrom<exec::ArenaOp>(
           plan, StringAttr::get(&getContext(), exec::activationArena));
       int64_t bytes = findSharing(plan);
+      bool hasTemporaries = false;
       for (auto function : plan.getBody().getOps<exec::FuncOp>()) {
         auto [end, contents] = place(function);
         remarkAnalysis(function.getLoc(), RemarkId::PlanMemory)
@@ -93,12 +94,15 @@ struct PlanMemoryPass : fsdpq::impl::ExecPlanMemoryBase<PlanMemoryPass> {
         if (end > bytes && arena)
           arena.setContentsAttr(contents);
         bytes = std::max(bytes, end);
+        hasTemporaries |= end > 0;
       }
       if (!arena)
         return;
+      if (!hasTemporaries) // planned before, or none needed
+        bytes = std::max<int64_t>(bytes, arena.getBytes().value_or(0));
       if (bytes > 0)
         arena.setBytes(bytes);
-      else if (!arena.getBytes()) // none needed, and none planned before
+      else
         arena.erase();
       planned += bytes;
     });

@@ -20,9 +20,11 @@ using namespace fsdpq;
 
 namespace {
 struct OutlinePass : fsdpq::impl::KernOutlineBase<OutlinePass> {
+  using KernOutlineBase::KernOutlineBase;
+
   void runOnOperation() override {
     for (auto architecture : getOperation().getOps<tfm::ArchitectureOp>()) {
-      Outliner outliner(architecture);
+      Outliner outliner(architecture, rowTokens);
       SmallVector<FunctionOpInterface> functions(
           architecture.getBody().getOps<FunctionOpInterface>());
       for (FunctionOpInterface function : functions)

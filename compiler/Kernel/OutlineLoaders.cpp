@@ -29,8 +29,9 @@ static int64_t countPieces(int64_t elements, int64_t granule) {
   if (elements % granule != 0)
     return 1;
   int64_t granules = elements / granule;
-  for (int64_t pieces = llvm::divideCeil(elements, pieceElements);
-       pieces <= granules; ++pieces)
+  // Shapes that do not divide well are staged whole, not in crumbs.
+  int64_t fewest = llvm::divideCeil(elements, pieceElements);
+  for (int64_t pieces = fewest; pieces <= std::min(granules, 16 * fewest); ++pieces)
     if (granules % pieces == 0)
       return pieces;
   return 1;

@@ -135,8 +135,9 @@ void Outliner::setAttentionFlops(ResultRange results,
                                  const kernels::AttentionShape &shape,
                                  int64_t tokens, int64_t products) {
   // Each product takes 2 operations a pair of a query and a key that it sees,
-  // and an element of the head; half of all pairs are seen.
-  double keys = std::min<double>(shape.window.value_or(tokens), tokens / 2.0);
+  // and an element of the head; of a row's pairs half are seen.
+  double row = rowTokens > 0 ? std::min(rowTokens, tokens) : tokens;
+  double keys = std::min<double>(shape.window.value_or(tokens), row / 2);
   double flops = 2.0 * products * tokens * keys * shape.heads * shape.headDim;
   results.front().getDefiningOp<kern::CallOp>().setFlopsAttr(
       builder.getF64FloatAttr(flops));

@@ -19,9 +19,10 @@ namespace fsdpq {
 
 class Outliner {
 public:
-  explicit Outliner(tfm::ArchitectureOp architecture)
+  /// `rowTokens`: tokens that see each other at most, for costs; 0: all do.
+  Outliner(tfm::ArchitectureOp architecture, int64_t rowTokens)
       : architecture(architecture), symbols(architecture),
-        builder(architecture.getContext()) {}
+        builder(architecture.getContext()), rowTokens(rowTokens) {}
 
   /// Outlines the body of one function or layer.
   LogicalResult run(FunctionOpInterface function);
@@ -117,6 +118,7 @@ private:
   SymbolTable symbols;
   OpBuilder builder;
   llvm::DenseMap<Value, Value> plainWeights; ///< of the current function
+  int64_t rowTokens;
   int64_t numKernels = 0;
 };
 

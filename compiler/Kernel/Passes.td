@@ -37,6 +37,9 @@ def KernOutline : KernelPass<"kern-outline"> {
     %q = kern.gemm %y, %wq into %e2 {trans_b, ...} : !x, !w into !q
     ```
   }];
+  let options = [Option<"rowTokens", "row-tokens", "int64_t", "0",
+                        "Tokens that see each other at most, for the cost of "
+                        "attention; 0: all">];
   let statistics = [Statistic<"numKernels", "kernels", "Kernels made">];
 }
 

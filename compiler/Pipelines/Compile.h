@@ -18,6 +18,8 @@ struct CompileOptions {
   std::string configText; ///< config.json, or GGUF metadata as JSON with `tensors`
   bool gguf = false;
   int64_t tokens = 512; ///< capacity of a micro-batch; a multiple of 128
+  /// Tokens of one of its rows at most, for estimates; 0: all are one row.
+  int64_t rowTokens = 0;
 
   /// Of micro_step, eval_step, logits; micro_step brings optimizer_step.
   std::vector<std::string> programs;

@@ -97,8 +97,9 @@ static void buildFusePhase(OpPassManager &manager) {
   manager.addPass(createTfmFuseOptimizer());
 }
 
-static void buildKernelPhase(OpPassManager &manager) {
-  manager.addPass(createKernOutline());
+static void buildKernelPhase(OpPassManager &manager,
+                             const CompileOptions &options) {
+  manager.addPass(createKernOutline({options.rowTokens}));
   manager.addPass(createKernOutlineLoaders());
   manager.addPass(createKernSelectImpl());
   manager.addPass(createKernDedup());
@@ -128,7 +129,7 @@ void fsdpq::buildPhase(OpPassManager &manager, StringRef phase,
   else if (phase == "fuse")
     buildFusePhase(manager);
   else if (phase == "kernel")
-    buildKernelPhase(manager);
+    buildKernelPhase(manager, options);
   else
     buildExecPhase(manager);
 }

@@ -65,6 +65,14 @@ struct InsertCollectivesPass
 private:
   LogicalResult run(tfm::ArchitectureOp architecture) {
     mesh = fsdp::MeshOp::of(architecture);
+    if (mesh && mesh.getDeterministic() && reduce == "step")
+      return mesh.emitError("[FSDPQ-0322] on a deterministic mesh gradients are "
+                            "reduced in each micro-step: reduce=micro_step");
+    hasReductions = false;
+    architecture.walk([&](Operation *op) {
+      hasReductions |= isa<fsdp::GradientStartOp, fsdp::ReduceScatterStartOp,
+                           fsdp::ReduceSumsOp, fsdp::ReduceReplicasOp>(op);
+    });
     unitOf.clear();
     for (auto unit : architecture.getBody().getOps<fsdp::UnitOp>())
       for (auto symbol : unit.getParams().getAsRange<FlatSymbolRefAttr>())
@@ -121,7 +129,8 @@ private:
     Block &body = function.getFunctionBody().front();
     if (failed(insertGathers(body)))
       return failure();
-    return reduce == "micro_step" ? insertReductions(body) : success();
+    return reduce == "micro_step" && !hasReductions ? insertReductions(body)
+                                                    : success();
   }
 
   using Residencies =
@@ -232,7 +241,7 @@ private:
 
   /// What is left to reduce before the gradients are used.
   void reduceSums(tfm::ArchitectureOp architecture, tfm::FuncOp step) {
-    if (!mesh)
+    if (!mesh || hasReductions)
       return;
     OpBuilder builder = OpBuilder::atBlockBegin(&step.getBody().front());
     for (auto unit : architecture.getBody().getOps<fsdp::UnitOp>()) {
@@ -253,5 +262,6 @@ private:
   fsdp::MeshOp mesh;
   llvm::DenseMap<StringAttr, fsdp::UnitOp> unitOf;
   llvm::StringSet<> chunkBodies;
+  bool hasReductions = false; ///< from an earlier run of this pass
 };
 } // namespace

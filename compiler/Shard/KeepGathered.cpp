@@ -66,7 +66,7 @@ private:
     for (; kept < depth; ++kept) {
       int32_t kind = layers[depth - 1 - kept];
       int64_t bytes = getKeptBytes(getKind(forward, kind), getKind(backward, kind));
-      if (!all && spent + bytes > budget)
+      if (bytes == 0 || (!all && spent + bytes > budget))
         break;
       spent += bytes;
     }

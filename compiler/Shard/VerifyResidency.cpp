@@ -31,6 +31,12 @@ struct VerifyResidencyPass
         checkRelease(op);
       if (auto view = dyn_cast<fsdp::ViewOp>(op))
         checkView(view);
+      if (auto kept = dyn_cast<fsdp::KeptOp>(op); kept && !isKept(kept))
+        report(kept) << "no layer keeps " << kept.getUnitAttr();
+      if (auto start = dyn_cast<fsdp::GradientStartOp>(op))
+        checkPair<fsdp::ReduceScatterStartOp>(start, /*after=*/true);
+      if (auto reduce = dyn_cast<fsdp::ReduceScatterStartOp>(op))
+        checkPair<fsdp::GradientStartOp>(reduce, /*after=*/false);
     });
   }
 
@@ -38,6 +44,30 @@ private:
   InFlightDiagnostic report(Operation *op) {
     signalPassFailure();
     return op->emitOpError("[FSDPQ-0390] after the shard phase: ");
+  }
+
+  /// Whether some layer leaves the unit whole.
+  static bool isKept(fsdp::KeptOp kept) {
+    bool found = false;
+    kept->getParentOfType<tfm::ArchitectureOp>().walk([&](fsdp::KeepOp keep) {
+      fsdp::UnitOp unit = getUnit(keep.getGathered());
+      found |= unit && unit.getSymName() == kept.getUnit();
+    });
+    return found;
+  }
+
+  /// A whole gradient that is begun is reduced once, and none other is.
+  template <typename PartnerType, typename OpType>
+  void checkPair(OpType op, bool after) {
+    int64_t partners = 0;
+    for (auto partner : op->getBlock()->template getOps<PartnerType>())
+      if (partner.getUnit() == op.getUnit() &&
+          op->isBeforeInBlock(partner) == after)
+        ++partners;
+    if (partners != 1)
+      report(op) << "the gradient of " << op.getUnitAttr() << " is "
+                 << (after ? "reduced " : "begun ") << partners
+                 << " times here, not once";
   }
 
   static fsdp::UnitOp getUnit(Value gathered) {

@@ -318,6 +318,7 @@ def Exec_AllGatherOp : Exec_Instruction<"all_gather"> {
   let assemblyFormat = [{
     $source `to` $dest `bytes` `=` $bytes attr-dict `stream` `=` $stream
   }];
+  let hasVerifier = 1;
 }
 
 def Exec_ReduceScatterOp : Exec_Instruction<"reduce_scatter"> {
@@ -339,6 +340,7 @@ def Exec_ReduceScatterOp : Exec_Instruction<"reduce_scatter"> {
   let assemblyFormat = [{
     $source `to` $dest `elements` `=` $elements $type attr-dict `stream` `=` $stream
   }];
+  let hasVerifier = 1;
 }
 
 def Exec_AllReduceOp : Exec_Instruction<"all_reduce"> {
@@ -355,6 +357,7 @@ def Exec_AllReduceOp : Exec_Instruction<"all_reduce"> {
   let assemblyFormat = [{
     $data `elements` `=` $elements $type attr-dict `stream` `=` $stream
   }];
+  let hasVerifier = 1;
 }
 
 def Exec_RecordOp : Exec_Instruction<"record", [MemoryEffects<[MemWrite]>]> {

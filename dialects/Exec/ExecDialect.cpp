@@ -33,6 +33,26 @@ LogicalResult AllocOp::verify() {
   return success();
 }
 
+/// Groups and streams are those that plan files have numbers for.
+template <typename OpType> static LogicalResult verifyCollective(OpType op) {
+  if (!llvm::is_contained({worldGroup, shardGroup, replicaGroup}, op.getGroup()))
+    return op.emitOpError("has the group \"")
+           << op.getGroup() << "\": world, shard or replica is needed";
+  if ((int64_t)op.getStream() < 0 || (int64_t)op.getStream() > reduceStream)
+    return op.emitOpError("runs on stream ")
+           << op.getStream() << " of " << reduceStream + 1;
+  if ((int64_t)op.getEvent() < 0)
+    return op.emitOpError("records event ") << op.getEvent();
+  return success();
+}
+LogicalResult AllGatherOp::verify() { return verifyCollective(*this); }
+LogicalResult ReduceScatterOp::verify() {
+  if ((int64_t)getRanges() < 1)
+    return emitOpError("has ") << getRanges() << " ranges";
+  return verifyCollective(*this);
+}
+LogicalResult AllReduceOp::verify() { return verifyCollective(*this); }
+
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto plan = (*this)->getParentOfType<PlanOp>();
   auto kernel =

@@ -40,7 +40,7 @@ StopSignals::StopSignals() {
     ::sigaction(number, nullptr, &previous);
   }
   for (auto &[number, previous] : caught)
-    if (previous.sa_handler != SIG_IGN) // as nohup asks for
+    if (number != SIGHUP || previous.sa_handler != SIG_IGN)
       ::sigaction(number, &note, nullptr);
 }
 

@@ -8,8 +8,8 @@ namespace fsdpq::rt {
 /// While this lives, the first SIGINT, SIGTERM or SIGHUP is only noted; one
 /// that comes more than a second later ends the process as if nothing had been
 /// caught. Those within the second are the same request: a launcher, a terminal
-/// and a job manager may each pass it on. Ignored signals stay ignored. One at
-/// a time.
+/// and a job manager may each pass it on. A SIGHUP that is ignored, as by
+/// nohup, stays so. One at a time.
 class StopSignals {
 public:
   StopSignals();

@@ -6,11 +6,20 @@
 
 namespace fsdpq::run {
 
+static bool silent = false;
+
+void beSilent() { silent = true; }
+bool isSilent() { return silent; }
+
 void note(const std::string &text) {
+  if (silent)
+    return;
   std::fprintf(stderr, "note: %s\n", text.c_str());
 }
 
 void printResult(const std::string &text) {
+  if (silent)
+    return;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
       std::fflush(stdout) != 0)
     throw rt::systemError("writing", "standard output");

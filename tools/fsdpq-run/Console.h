@@ -1,7 +1,7 @@
 //===- Console.h - What fsdpq-run says --------------------------*- C++ -*-===//
 //
 // Results go to the standard output, everything said about them to the
-// standard error.
+// standard error. Of several ranks rank 0 speaks; the others report failures.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -9,6 +9,10 @@
 #include <string>
 
 namespace fsdpq::run {
+
+/// From now on this process prints neither notes nor results.
+void beSilent();
+bool isSilent();
 
 /// "note: <text>" on the standard error.
 void note(const std::string &text);

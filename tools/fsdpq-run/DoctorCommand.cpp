@@ -5,13 +5,13 @@
 #include "runtime/support/Error.h"
 #include "tools/fsdpq-run/Commands.h"
 #include "tools/fsdpq-run/Console.h"
+#include "tools/fsdpq-run/MachineMemory.h"
 #include "tools/fsdpq-run/Places.h"
 #include "tools/fsdpq-run/options/Settings.h"
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <unistd.h>
 
 namespace fsdpq::run {
 
@@ -69,8 +69,7 @@ std::string folderText(const std::string &folder) {
 
 int runDoctor(const CommandLine &line) {
   const Settings settings = makeSettings(line);
-  const auto memory = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
-                      static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto memory = static_cast<uint64_t>(machineMemory());
   const std::string models = modelsPlace(settings.models);
   printResult(
       "plan format     " + std::to_string(rt::planVersion) +

@@ -3,6 +3,7 @@
 #include "tools/fsdpq-run/Console.h"
 #include "tools/fsdpq-run/PlanSource.h"
 #include "tools/fsdpq-run/Session.h"
+#include "tools/fsdpq-run/ranks/RunTogether.h"
 
 namespace fsdpq::run {
 
@@ -19,17 +20,24 @@ static std::string reason(const rt::Generation &result) {
   return count;
 }
 
-int runGenerate(const CommandLine &line) {
-  const Settings settings = readSettings(line);
-  const ModelInput model = openModelInput(settings);
-  const auto tokenizer = loadTokenizer(model.files);
-  const std::vector<int32_t> prompt = tokenizer->encode(
-      settings.raw ? settings.prompt : rt::alpacaPrompt(settings.prompt, ""),
-      /*addSpecialTokens=*/true);
-  const auto plan = obtainPlan(settings, model);
+int runGenerate(const CommandLine &line, Settings settings,
+                rt::Communicator &communicator) {
+  ModelInput model;
+  std::unique_ptr<rt::Tokenizer> tokenizer;
+  std::vector<int32_t> prompt;
+  runTogether(communicator, "reading the model", [&] {
+    readAdapter(line, settings);
+    model = openModelInput(settings);
+    tokenizer = loadTokenizer(model.files);
+    prompt = tokenizer->encode(
+        settings.raw ? settings.prompt : rt::alpacaPrompt(settings.prompt, ""),
+        /*addSpecialTokens=*/true);
+  });
+  const auto plan = obtainPlan(settings, model, communicator);
   if (!plan)
     return 0;
-  Session session(plan, settings, model);
+  checkRanks(communicator, settings, line.options, *plan, model, nullptr);
+  Session session(plan, settings, model, communicator);
   const rt::Generation result = rt::generateGreedily(
       session.executor(), prompt,
       {.maxNewTokens = settings.maxNewTokens,

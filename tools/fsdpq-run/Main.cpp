@@ -3,6 +3,8 @@
 #include "runtime/support/Error.h"
 #include "tools/fsdpq-run/Commands.h"
 #include "tools/fsdpq-run/Console.h"
+#include "tools/fsdpq-run/RankCommand.h"
+#include "tools/fsdpq-run/ranks/RunTogether.h"
 
 #include <cstdio>
 #include <exception>
@@ -14,7 +16,9 @@ namespace fsdpq::run {
 
 using rt::ExitCode;
 
-static int dispatch(const CommandLine &line) {
+static int dispatch(const std::vector<std::string> &words) {
+  const CommandLine line =
+      parseCommandLine(std::vector(words.begin() + 1, words.end()));
   switch (line.help) {
   case CommandLine::Help::Text:
     printResult(helpText(line.command));
@@ -27,13 +31,13 @@ static int dispatch(const CommandLine &line) {
   }
   switch (line.command) {
   case Train:
-    return runTrain(line);
+    return runOnRanks(words, line, runTrain);
   case Plan:
     return runPlan(line);
   case Eval:
-    return runEval(line);
+    return runOnRanks(words, line, runEval);
   case Generate:
-    return runGenerate(line);
+    return runOnRanks(words, line, runGenerate);
   case Doctor:
     return runDoctor(line);
   }
@@ -47,8 +51,9 @@ static int report(const char *text, ExitCode code) {
 
 int runCommandLine(int argc, char **argv) noexcept {
   try {
-    return dispatch(
-        parseCommandLine(std::vector<std::string>(argv + 1, argv + argc)));
+    return dispatch(std::vector<std::string>(argv, argv + argc));
+  } catch (const ReportedElsewhere &failure) {
+    return failure.exitCode;
   } catch (const rt::Error &error) {
     return report(error.what(), error.exitCode());
   } catch (const std::bad_alloc &) {

@@ -62,4 +62,13 @@ void requireFile(const std::string &path, const std::string &option) {
                     path, "check the path");
 }
 
+void requireFolderOf(const std::string &path, const std::string &option) {
+  const fs::path folder = fs::path(path).parent_path();
+  if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
+    throw rt::Error(6029, rt::ExitCode::BadInput,
+                    "the folder of " + option +
+                        " cannot be written to: " + std::strerror(errno),
+                    path, "check the path");
+}
+
 } // namespace fsdpq::run

@@ -17,4 +17,7 @@ std::string kernelCacheFolder();
 /// Error 6029 (BadInput) unless the file that `option` names can be read.
 void requireFile(const std::string &path, const std::string &option);
 
+/// Error 6029 (BadInput) if a file cannot be made there.
+void requireFolderOf(const std::string &path, const std::string &option);
+
 } // namespace fsdpq::run

@@ -2,11 +2,13 @@
 
 #include "runtime/support/AtomicFile.h"
 #include "runtime/support/Error.h"
+#include "runtime/support/MappedFile.h"
 #include "runtime/train/Parameters.h"
 #include "tools/fsdpq-run/Console.h"
 #include "tools/fsdpq-run/Places.h"
 #include "tools/fsdpq-run/options/CompileRequest.h"
 #include "tools/fsdpq-run/options/Values.h"
+#include "tools/fsdpq-run/ranks/RunTogether.h"
 
 #include <cstdio>
 
@@ -39,6 +41,15 @@ static void checkPlan(const Settings &settings, const rt::LoadedPlan &loaded) {
     throw Error(6028, ExitCode::BadInput, what, settings.planFile, hint);
   };
   const plan::Plan &plan = loaded.plan();
+  const int64_t ranks = plan.mesh()->ranks();
+  if (ranks != settings.ranks)
+    refuse("the plan is for " + std::to_string(ranks) +
+               (ranks == 1 ? " process" : " processes") + "; the run has " +
+               std::to_string(settings.ranks),
+           "start as many, or compile again");
+  if (settings.deterministic && !plan.mesh()->deterministic())
+    refuse("the plan was compiled without --deterministic",
+           "leave it out, or compile again");
   for (const std::string &program : programsOf(settings.command))
     if (!loaded.findFunction(program))
       refuse("the plan has no program \"" + program + "\"",
@@ -75,13 +86,12 @@ int64_t tokenCapacity(const rt::LoadedPlan &plan) {
   return tokens ? plan.plan().scalars()->Get(*tokens)->max() : 0;
 }
 
-static std::shared_ptr<const rt::LoadedPlan>
-readPlan(const Settings &settings) {
+using Bytes = std::vector<uint8_t>;
+
+static Bytes readPlan(const Settings &settings) {
   requireFile(settings.planFile, "--plan");
-  auto plan = rt::LoadedPlan::fromFile(settings.planFile);
-  if (settings.command != Plan)
-    checkPlan(settings, *plan);
-  return plan;
+  const rt::MappedFile file(settings.planFile);
+  return Bytes(file.data(), file.data() + file.size());
 }
 
 static CompileOptions requestFor(const Settings &settings,
@@ -98,11 +108,8 @@ static CompileOptions requestFor(const Settings &settings,
   return request;
 }
 
-std::shared_ptr<const rt::LoadedPlan> obtainPlan(const Settings &settings,
-                                                 const ModelInput &model) {
-  if (!settings.planFile.empty())
-    return readPlan(settings);
-
+/// No bytes when --compile_to ended the compilation.
+static Bytes compilePlan(const Settings &settings, const ModelInput &model) {
   CompileResult result = compileModel(requestFor(settings, model));
   if (!result.diagnostics.empty())
     std::fprintf(stderr, "%s%s", result.diagnostics.c_str(),
@@ -113,7 +120,7 @@ std::shared_ptr<const rt::LoadedPlan> obtainPlan(const Settings &settings,
                 settings.modelName);
   if (!settings.compileTo.empty()) {
     printResult(result.ir);
-    return nullptr;
+    return {};
   }
   note("compiled in " + fixed(result.seconds, 2) + " s (" +
        std::to_string(result.kernels) + " kernels, " +
@@ -123,7 +130,41 @@ std::shared_ptr<const rt::LoadedPlan> obtainPlan(const Settings &settings,
         settings.savePlan,
         {reinterpret_cast<const char *>(result.plan.data()),
          result.plan.size()});
-  return rt::LoadedPlan::fromBytes(std::move(result.plan), "compiled plan");
+  return std::move(result.plan);
+}
+
+/// What rank 0 gives to the others.
+static std::shared_ptr<const rt::LoadedPlan>
+makePlan(const Settings &settings, const ModelInput &model, Bytes &bytes) {
+  const bool isRead = !settings.planFile.empty();
+  bytes = isRead ? readPlan(settings) : compilePlan(settings, model);
+  if (!isRead && bytes.empty())
+    return nullptr;
+  auto plan = rt::LoadedPlan::fromBytes(bytes, isRead ? settings.planFile
+                                                      : "compiled plan");
+  if (isRead && settings.command != Plan)
+    checkPlan(settings, *plan);
+  return plan;
+}
+
+std::shared_ptr<const rt::LoadedPlan>
+obtainPlan(const Settings &settings, const ModelInput &model,
+           rt::Communicator &communicator) {
+  const bool isFirst = communicator.rank() == 0;
+  Bytes bytes;
+  std::shared_ptr<const rt::LoadedPlan> plan;
+  runTogether(communicator, "compiling the plan", [&] {
+    if (isFirst)
+      plan = makePlan(settings, model, bytes);
+  });
+  if (communicator.size() == 1)
+    return plan;
+  const std::vector<std::string> all = communicator.exchange(
+      {reinterpret_cast<const char *>(bytes.data()), bytes.size()}, "the plan");
+  if (!isFirst && !all.front().empty())
+    plan = rt::LoadedPlan::fromBytes(Bytes(all[0].begin(), all[0].end()),
+                                     "the plan of rank 0");
+  return plan;
 }
 
 } // namespace fsdpq::run

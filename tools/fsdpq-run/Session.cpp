@@ -2,9 +2,12 @@
 
 #include "runtime/observe/HostMemory.h"
 #include "runtime/plan/MemoryTable.h"
+#include "runtime/support/AtomicFile.h"
 #include "runtime/train/Adapter.h"
 #include "runtime/train/AdapterInit.h"
+#include "runtime/train/FirstRank.h"
 #include "runtime/train/ModelLoader.h"
+#include "runtime/train/RunCheck.h"
 #include "tools/fsdpq-run/Console.h"
 
 #include <chrono>
@@ -15,7 +18,7 @@ namespace fsdpq::run {
 static void sayMemory(const rt::LoadedPlan &plan, bool verbose) {
   const rt::MemoryTable table = rt::buildMemoryTable(plan.plan());
   note("memory: " + rt::formatBytes(table.total));
-  if (verbose)
+  if (verbose && !isSilent())
     std::fputs(table.text().c_str(), stderr);
 }
 
@@ -29,33 +32,78 @@ uint64_t Session::usedMemory() const {
   return peak > memoryBefore ? peak - memoryBefore : 0;
 }
 
+static rt::CpuDeviceOptions deviceOptions(const plan::Plan &plan,
+                                          const Settings &settings) {
+  rt::CpuDeviceOptions options;
+  options.threads = settings.threads;
+  options.deterministic = plan.mesh()->deterministic();
+  return options;
+}
+
 Session::Session(std::shared_ptr<const rt::LoadedPlan> plan,
-                 const Settings &settings, const ModelInput &model)
-    : memoryBefore(startMeasuringMemory()), device(settings.threads), executor_((sayMemory(*plan, settings.verbose),
-                                           std::move(plan)),
-                                          device) {
+                 const Settings &settings, const ModelInput &model,
+                 rt::Communicator &communicator)
+    : memoryBefore(startMeasuringMemory()), traceFile(settings.trace),
+      device(deviceOptions(plan->plan(), settings)),
+      executor_((sayMemory(*plan, settings.verbose), plan), device,
+                communicator) {
+  if (!traceFile.empty())
+    executor_.setTrace(&trace.emplace(communicator.rank()));
+  const rt::Trace::Span span(executor_.trace(), "load");
   const auto start = std::chrono::steady_clock::now();
-  int64_t tensors = 0;
-  rt::loadModel(executor_, *model.files.tensors, model.files.isGguf,
-                [&](int64_t, int64_t total) { tensors = total; });
+  const rt::LoadReport loaded =
+      rt::loadModel(executor_, *model.files.tensors, model.files.isGguf);
   rt::initialiseAdapters(executor_, settings.seed);
   if (!settings.adapterFolder.empty())
     rt::loadAdapter(executor_, settings.adapterFolder);
   const std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start;
-  note("loaded " + grouped(tensors) + " tensors in " +
+  note("loaded " + grouped(loaded.tensors) + " tensors in " +
        fixed(seconds.count(), 2) + " s; computing with " +
        std::to_string(device.threads()) + " threads");
 }
 
-Settings readSettings(const CommandLine &line) {
-  Settings settings = makeSettings(line);
+void Session::saveTrace() {
+  if (!trace)
+    return;
+  executor_.setTrace(nullptr);
+  rt::FirstRank first(executor_.communicator());
+  const std::vector<std::string> pieces =
+      executor_.communicator().exchange(trace->serialise(), "the trace");
+  first.run(
+      [&] { rt::writeFileAtomically(traceFile, rt::joinTraces(pieces)); });
+  first.finish();
+  note("trace: " + traceFile +
+       (trace->dropped() == 0
+            ? ""
+            : ", without the last " +
+                  grouped(static_cast<int64_t>(trace->dropped())) + " events"));
+  for (const rt::Trace::StreamTimes &times : trace->times())
+    if (times.busy() > 0)
+      note("stream " + times.stream + ": computing " + fixed(times.work, 2) +
+           " s, communicating " + fixed(times.communication, 2) +
+           " s, waiting for other streams " + fixed(times.waiting, 2) + " s");
+}
+
+void checkRanks(rt::Communicator &communicator, const Settings &settings,
+                const Options &options, const rt::LoadedPlan &plan,
+                const ModelInput &model, const rt::Dataset *data) {
+  rt::RunIdentity identity;
+  identity.planHash = plan.hash();
+  identity.options = comparedOptions(settings, options) +
+                     "configuration of the model: " +
+                     std::to_string(std::hash<std::string>()(model.configText));
+  if (data)
+    identity.data = rt::fingerprintRows(data->rows);
+  rt::checkRanksAgree(communicator, identity);
+}
+
+void readAdapter(const CommandLine &line, Settings &settings) {
   if (!settings.adapterFolder.empty())
     useAdapter(settings, rt::readAdapterConfig(settings.adapterFolder),
                line.options);
   for (const std::string &text : settings.notes)
     note(text);
-  return settings;
 }
 
 } // namespace fsdpq::run

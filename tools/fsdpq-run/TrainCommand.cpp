@@ -3,6 +3,7 @@
 #include "runtime/support/AtomicFile.h"
 #include "runtime/support/Error.h"
 #include "runtime/train/Adapter.h"
+#include "runtime/train/FirstRank.h"
 #include "runtime/train/FullModel.h"
 #include "runtime/train/Parameters.h"
 #include "runtime/train/StopSignals.h"
@@ -10,9 +11,13 @@
 #include "tools/fsdpq-run/Commands.h"
 #include "tools/fsdpq-run/Console.h"
 #include "tools/fsdpq-run/OutputFolder.h"
+#include "tools/fsdpq-run/Places.h"
 #include "tools/fsdpq-run/PlanSource.h"
 #include "tools/fsdpq-run/Session.h"
+#include "tools/fsdpq-run/options/Values.h"
+#include "tools/fsdpq-run/ranks/RunTogether.h"
 
+#include <csignal>
 #include <optional>
 
 namespace fsdpq::run {
@@ -28,6 +33,8 @@ rt::TrainerOptions trainerOptions(const Settings &settings) {
   options.batches.accumulation = settings.accumulation;
   options.batches.shuffle = settings.shuffle;
   options.batches.seed = settings.seed;
+  options.lossAverage =
+      settings.averagesTokens ? rt::LossAverage::Token : rt::LossAverage::Batch;
   options.contextLength = settings.contextLength;
   options.epochs = settings.epochs;
   options.maxSteps = settings.maxSteps;
@@ -53,6 +60,9 @@ void saySteps(const rt::Trainer &trainer, const Settings &settings) {
   note(std::to_string(trainer.totalSteps()) + " optimizer steps, " +
        std::to_string(trainer.stepsPerEpoch()) + " an epoch, of " +
        std::to_string(settings.accumulation) + " x " +
+       (settings.ranks == 1
+            ? ""
+            : std::to_string(settings.ranks) + " processes x ") +
        std::to_string(settings.batchSize) + " rows");
   if (trainer.droppedRows() > 0)
     note(grouped(trainer.droppedRows()) +
@@ -88,62 +98,96 @@ private:
 };
 
 void save(rt::Executor &executor, const Settings &settings,
-          const ModelInput &model, const OutputFolder &output) {
+          const ModelInput &model) {
   if (settings.trainType != TrainType::Full) {
-    rt::saveAdapter(executor, settings.lora, output.path());
-    note("saved the adapter in " + output.path());
+    rt::saveAdapter(executor, settings.lora, settings.outputDir);
+    note("saved the adapter in " + settings.outputDir);
   } else if (settings.saveModel) {
     rt::saveFullModel(executor, model.files.config, model.files.path,
-                      output.path());
-    note("saved the model in " + output.path());
+                      settings.outputDir);
+    note("saved the model in " + settings.outputDir);
   } else {
     note("the model is not saved (--save_model false)");
   }
 }
 
+/// The signal that stopped the run, which may have come to one rank only.
+int agreedSignal(rt::Communicator &communicator, int mine) {
+  for (const std::string &other : communicator.exchange(
+           std::to_string(mine), "the signal that stopped the run"))
+    if (const int signal = static_cast<int>(readInteger(other).value_or(0)))
+      return signal;
+  return SIGTERM;
+}
+
 } // namespace
 
-int runTrain(const CommandLine &line) {
-  const Settings settings = readSettings(line);
-  OutputFolder output(settings.outputDir, settings.overwrite);
-  const ModelInput model = openModelInput(settings);
-  if (settings.trainType == TrainType::Full && model.files.isGguf)
-    throw Error(6025, ExitCode::BadInput,
-                "--train_type full from a GGUF file is not there yet",
-                settings.modelName, "use the Hugging Face form of the model");
-  const rt::Dataset data = loadRecords(settings, model);
-  const auto plan = obtainPlan(settings, model);
+int runTrain(const CommandLine &line, Settings settings,
+             rt::Communicator &communicator) {
+  std::optional<OutputFolder> output; // of rank 0
+  ModelInput model;
+  rt::Dataset data;
+  runTogether(communicator, "reading the model and the data", [&] {
+    readAdapter(line, settings);
+    if (communicator.rank() == 0) {
+      output.emplace(settings.outputDir, settings.overwrite);
+      if (!settings.trace.empty())
+        requireFolderOf(settings.trace, "--trace");
+    }
+    model = openModelInput(settings);
+    if (settings.trainType == TrainType::Full && model.files.isGguf)
+      throw Error(6025, ExitCode::BadInput,
+                  "--train_type full from a GGUF file is not there yet",
+                  settings.modelName, "use the Hugging Face form of the model");
+    data = loadRecords(settings, model);
+  });
+  const auto plan = obtainPlan(settings, model, communicator);
   if (!plan)
     return 0;
   sayWhatIsTrained(settings, plan->plan());
+  checkRanks(communicator, settings, line.options, *plan, model, &data);
 
-  Session session(plan, settings, model);
-  rt::Trainer trainer(session.executor(), data.rows, trainerOptions(settings));
-  saySteps(trainer, settings);
-  output.open();
-  rt::writeFileAtomically(output.file("config.yaml"),
-                          effectiveOptionsYaml(settings, line.options));
-  rt::MetricsFile metrics(settings.metrics.empty()
-                              ? output.file("metrics.jsonl")
-                              : settings.metrics);
+  Session session(plan, settings, model, communicator);
+  std::optional<rt::Trainer> trainer;
+  runTogether(communicator, "dealing the records", [&] {
+    trainer.emplace(session.executor(), data.rows, trainerOptions(settings));
+  });
+  saySteps(*trainer, settings);
+
+  rt::FirstRank first(communicator);
+  std::optional<rt::MetricsFile> metrics;
+  first.run([&] {
+    output->open();
+    rt::writeFileAtomically(output->file("config.yaml"),
+                            effectiveOptionsYaml(settings, line.options));
+    metrics.emplace(settings.metrics.empty() ? output->file("metrics.jsonl")
+                                             : settings.metrics);
+  });
+  first.finish();
 
   rt::StopSignals signals;
   rt::TrainingResult result;
   {
-    StepDisplay display(settings, trainer.totalSteps());
-    result = trainer.run(
+    std::optional<StepDisplay> display;
+    if (communicator.rank() == 0)
+      display.emplace(settings, trainer->totalSteps());
+    result = trainer->run(
         [&](const rt::StepRecord &record) {
-          metrics.write(record);
-          display.show(record);
+          if (metrics)
+            metrics->write(record);
+          if (display)
+            display->show(record);
         },
         [&] { return signals.received() != 0; });
   }
   sayUsedMemory(session, plan->plan());
-  save(session.executor(), settings, model, output);
-  if (const int signal = signals.received()) {
+  save(session.executor(), settings, model);
+  session.saveTrace();
+  if (result.stopped) {
+    const int signal = agreedSignal(communicator, signals.received());
     note("stopped by signal " + std::to_string(signal) + " after step " +
          std::to_string(result.steps) + " of " +
-         std::to_string(trainer.totalSteps()));
+         std::to_string(trainer->totalSteps()));
     return 128 + signal;
   }
   note("done: " + std::to_string(result.steps) + " steps, last loss " +

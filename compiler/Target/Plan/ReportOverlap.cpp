@@ -42,6 +42,11 @@ struct ReportOverlapPass : fsdpq::impl::ExecReportOverlapBase<ReportOverlapPass>
   using ExecReportOverlapBase::ExecReportOverlapBase;
 
   void runOnOperation() override {
+    if (hardware.empty()) {
+      getOperation().emitError("[FSDPQ-0604] exec-report-overlap needs the "
+                               "description of a machine: hardware=FILE");
+      return signalPassFailure();
+    }
     getOperation().walk([&](exec::PlanOp plan) {
       std::vector<uint8_t> bytes = serializePlan(plan, {});
       rt::PlanEstimate estimate = rt::estimateFunctions(

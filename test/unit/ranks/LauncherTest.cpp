@@ -389,8 +389,8 @@ TEST_F(LauncherTest, SecondSignalKills) {
   EXPECT_FALSE(isAnyAlive(2));
 }
 
-/// Not those that were ignored when it started, as nohup asks for.
-TEST_F(LauncherTest, IgnoredSignalsStayIgnored) {
+/// As nohup asks for.
+TEST_F(LauncherTest, AnIgnoredHangUpStaysIgnored) {
   std::signal(SIGHUP, SIG_IGN);
   start(2, "echo > ready.$RANK; until [ -e end ]; do sleep 0.02; done");
   std::signal(SIGHUP, SIG_DFL);

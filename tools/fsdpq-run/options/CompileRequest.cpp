@@ -16,6 +16,7 @@ std::vector<std::string> programsOf(Command command) {
 CompileOptions makeCompileOptions(const Settings &settings) {
   CompileOptions request;
   request.tokens = settings.tokenCapacity();
+  request.rowTokens = settings.contextLength;
   request.programs = programsOf(settings.command);
   if (settings.lora.rank > 0) {
     request.loraRank = settings.lora.rank;
@@ -29,6 +30,16 @@ CompileOptions makeCompileOptions(const Settings &settings) {
     request.optimizer = settings.optimizer;
     request.optimizerOptions = settings.optimizerOptions;
   }
+  request.ranks = settings.ranks;
+  request.shards = settings.shards;
+  request.keepGathered = settings.sharding.keepGathered;
+  request.splitUnits = settings.sharding.splitUnits;
+  request.deterministic = settings.deterministic;
+  // With every weight trained, gradients are too large to be kept unreduced.
+  request.reduceEachMicroStep = settings.deterministic ||
+                                settings.accumulation == 1 ||
+                                settings.trainType == TrainType::Full;
+  request.memoryBudget = settings.memoryBudget;
   request.planOnly = settings.command == Plan;
   request.compileTo = settings.compileTo;
   request.dumpIr = settings.dumpIr;

@@ -13,6 +13,7 @@ Options withDecisions(const Settings &settings, Options options) {
   auto setNumber = [&](std::string_view name, double value) {
     options.set(name, numberText(value));
   };
+  options.set("world_size", std::to_string(settings.ranks));
   const bool clips = std::isfinite(settings.maxGradNorm);
   options.set("apply_gradient_clipping", clips ? "true" : "false");
   options.set("use_gradient_checkpointing",
@@ -69,22 +70,39 @@ void emitValue(YAML::Emitter &out, const OptionSpec &option,
   }
 }
 
-} // namespace
-
-std::string effectiveOptionsYaml(const Settings &settings,
-                                 const Options &options) {
+template <typename Filter>
+std::string yamlOf(const Settings &settings, const Options &options,
+                   Filter isWanted) {
   const Options effective = withDecisions(settings, options);
   YAML::Emitter out;
   out << YAML::BeginMap;
   for (const OptionSpec &option : optionTable()) {
     if (option.optionClass != OptionClass::Honoured ||
-        !(option.commands & settings.command) || !effective.find(option.name))
+        !(option.commands & settings.command) || !effective.find(option.name) ||
+        !isWanted(option))
       continue;
     out << YAML::Key << std::string(option.name) << YAML::Value;
     emitValue(out, option, effective);
   }
   out << YAML::EndMap;
   return std::string(out.c_str()) + "\n";
+}
+
+} // namespace
+
+std::string comparedOptions(const Settings &settings, const Options &options) {
+  return yamlOf(settings, options, [](const OptionSpec &option) {
+    constexpr std::string_view groups =
+        "Data|Training|Adapters|Quantisation|Generation";
+    constexpr std::string_view places = "dataset|adapter";
+    return option.name == "train_type" ||
+           (isChoice(groups, option.group) && !isChoice(places, option.name));
+  });
+}
+
+std::string effectiveOptionsYaml(const Settings &settings,
+                                 const Options &options) {
+  return yamlOf(settings, options, [](const OptionSpec &) { return true; });
 }
 
 } // namespace fsdpq::run

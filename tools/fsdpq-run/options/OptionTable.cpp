@@ -21,7 +21,8 @@ constexpr std::string_view model = "Model", data = "Data",
                            training = "Training", adapters = "Adapters",
                            quantisation = "Quantisation", output = "Output",
                            generation = "Generation", machine = "Machine",
-                           compiler = "Compiler", profiling = "Profiling";
+                           processes = "Processes", compiler = "Compiler",
+                           profiling = "Profiling";
 
 constexpr OptionSpec options[] = {
     //===--- Model ----------------------------------------------------------//
@@ -112,14 +113,16 @@ constexpr OptionSpec options[] = {
      .help = "the backward pass is compiled, so checkpointing has one form only",
      .group = training, .optionClass = Moot},
     {.name = "loss_average", .kind = Choice, .byDefault = "batch",
-     .help = "mean over micro-batches of their means", .group = training,
-     .choices = "batch", .laterChoices = "token"},
+     .help = "what weighs the same in an optimizer step's loss: each micro-batch "
+             "or each labelled token",
+     .group = training, .choices = "batch|token"},
     {.name = "seed", .kind = Int, .byDefault = "42",
      .help = "of the adapters' initial values and of shuffling",
      .group = training, .min = 0, .max = unlimited},
     {.name = "deterministic", .kind = Bool, .byDefault = "false",
-     .help = "equal results for every number of processes", .group = training,
-     .optionClass = NotYet, .inert = "false"},
+     .help = "equal results for every number of processes; gradients are then "
+             "reduced in each micro-step",
+     .group = training},
 
     //===--- Adapters -------------------------------------------------------//
     {.name = "lora_rank", .kind = Int, .byDefault = "64",
@@ -209,49 +212,74 @@ constexpr OptionSpec options[] = {
     {.name = "threads", .kind = Int, .byDefault = "0",
      .help = "threads of the CPU; 0: OMP_NUM_THREADS, else one a core",
      .group = machine, .commands = everywhere | Doctor, .min = 0, .max = 4096},
-    {.name = "world_size", .kind = Int, .byDefault = "1",
-     .help = "processes of the run: only 1 is there yet; -1 means as many as "
-             "there are devices, which is 1",
-     .group = machine, .min = -1, .max = 65536},
-    {.name = "nproc_per_node", .kind = Int, .byDefault = "1",
-     .help = "processes on this machine: only 1 is there yet",
-     .group = machine, .min = 1, .max = 4096},
-    {.name = "sharding_strategy", .kind = Choice, .byDefault = "full_shard",
-     .help = "how weights are spread over processes; one process holds all",
-     .group = machine,
-     .choices = "full_shard|shard_grad_op|ddp|hybrid_full_shard|"
-                "hybrid_shard_grad_op"},
-    {.name = "shard_group", .kind = Int, .help = "processes that share weights",
-     .group = machine, .optionClass = NotYet},
-    {.name = "fsdp_units", .help = "layer or attn+mlp", .group = machine,
-     .optionClass = NotYet},
     {.name = "use_cpu_offload", .kind = Bool,
      .help = "keep weights in host memory; on the CPU they are there anyway",
      .group = machine},
     {.name = "use_activation_cpu_offload", .kind = Bool,
      .help = "keep activations in host memory; on the CPU they are there anyway",
      .group = machine},
-    {.name = "memory_budget", .help = "device memory to use: 22GiB, 90%, auto",
-     .group = machine, .optionClass = NotYet, .inert = "auto"},
+    {.name = "memory_budget", .byDefault = "auto",
+     .help = "memory of one process: 22GiB, or 90% of its share of the machine; "
+             "what a plan leaves of it goes to weights that stay gathered. auto: "
+             "no limit, and none stay",
+     .group = machine, .commands = everywhere},
     {.name = "host_memory_budget", .help = "host memory to use",
      .group = machine, .optionClass = NotYet, .inert = "auto"},
-    {.name = "hardware", .help = "description of another machine, for plan",
-     .group = machine, .optionClass = NotYet},
+    {.name = "hardware",
+     .help = "file that describes a machine (see tools/hardware): how long a step "
+             "takes there",
+     .group = machine, .commands = Plan},
     {.name = "low_memory", .kind = Bool, .byDefault = "true",
      .help = "weights always stream from the checkpoint, one tensor at a time",
      .group = machine, .optionClass = Moot},
     {.name = "loading_workers", .kind = Int, .byDefault = "-1",
      .help = "weights are converted and quantised with all threads",
      .group = machine, .optionClass = Moot, .min = -1, .max = 4096},
+
+    //===--- Processes ------------------------------------------------------//
+    {.name = "nproc_per_node", .kind = Int,
+     .help = "start so many processes on this machine; under SLURM in each task, "
+             "of which a machine then has one. torchrun's number must agree; "
+             "omitted: 1",
+     .group = processes, .commands = everywhere, .min = 1, .max = 4096},
+    {.name = "world_size", .kind = Int, .byDefault = "-1",
+     .help = "processes of the run; -1: as many as are started. Alone it starts "
+             "them on this machine. For plan: compile for so many",
+     .group = processes, .commands = everywhere, .min = -1, .max = 65536},
+    {.name = "sharding_strategy", .kind = Choice, .byDefault = "full_shard",
+     .help = "how weights, gradients and moments are spread over processes: over "
+             "all, not at all (ddp), or within groups of them (hybrid); "
+             "shard_grad_op keeps what forward gathered for backward",
+     .group = processes, .commands = everywhere,
+     .choices = "full_shard|shard_grad_op|ddp|hybrid_full_shard|"
+                "hybrid_shard_grad_op"},
+    {.name = "shard_group", .kind = Int,
+     .help = "of the hybrid strategies: processes of a group; omitted: those of "
+             "one machine",
+     .group = processes, .commands = everywhere, .min = 1, .max = 65536},
+    {.name = "fsdp_units", .kind = Choice, .byDefault = "layer",
+     .help = "what is gathered at a time", .group = processes,
+     .commands = everywhere, .choices = "layer|attn+mlp"},
+    {.name = "master_addr",
+     .help = "address of the machine of rank 0, where it listens; omitted: "
+             "MASTER_ADDR, or SLURM's first host. Processes of one machine meet "
+             "at the loopback address",
+     .group = processes, .commands = everywhere},
+    {.name = "master_port", .kind = Int,
+     .help = "port there; omitted: MASTER_PORT, under SLURM one that follows from "
+             "the job's number, on one machine any that is free",
+     .group = processes, .commands = everywhere, .min = 0, .max = 65535},
+    {.name = "job_token_file",
+     .help = "file, readable by its owner alone, with the secret by which "
+             "processes on several machines know each other; omitted: "
+             "FSDPQ_JOB_TOKEN",
+     .group = processes, .commands = everywhere},
+    {.name = "collective_timeout", .kind = Int, .byDefault = "600",
+     .help = "seconds that a process waits for others in a collective",
+     .group = processes, .commands = everywhere, .min = 1, .max = 604800},
     {.name = "no_sync", .kind = Bool, .byDefault = "false",
      .help = "when gradients are reduced is decided by the compiler",
-     .group = machine, .optionClass = Moot},
-    {.name = "master_addr", .byDefault = "localhost",
-     .help = "a run of one process meets no other", .group = machine,
-     .optionClass = Moot},
-    {.name = "master_port", .kind = Int, .byDefault = "12355",
-     .help = "a run of one process meets no other", .group = machine,
-     .optionClass = Moot, .min = 0, .max = 65535},
+     .group = processes, .optionClass = Moot},
 
     //===--- Compiler -------------------------------------------------------//
     {.name = "models",
@@ -281,8 +309,9 @@ constexpr OptionSpec options[] = {
      .group = profiling, .optionClass = NotYet, .inert = "false"},
     {.name = "profiling_output", .help = "folder of the profile",
      .group = profiling, .optionClass = NotYet, .inert = "profiles"},
-    {.name = "trace", .help = "file for a Perfetto trace", .group = profiling,
-     .optionClass = NotYet},
+    {.name = "trace",
+     .help = "file for a trace of all processes, for ui.perfetto.dev",
+     .group = profiling, .commands = Train | Plan | Eval},
     {.name = "with_stack", .kind = Bool, .byDefault = "false",
      .help = "of the profile", .group = profiling, .optionClass = NotYet,
      .inert = "false"},

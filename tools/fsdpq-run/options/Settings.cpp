@@ -46,6 +46,9 @@ public:
     readData();
     readAdapters();
     readQuantisation();
+    readRanks();
+    readSharding();
+    readBudget();
     if (command & (Train | Plan)) {
       readTraining();
       readOptimizer();
@@ -86,7 +89,9 @@ private:
     settings.compileTo = textOrEmpty("compile_to");
     settings.dumpIr = textOrEmpty("dump_ir");
     if (!settings.planFile.empty())
-      noteIfGiven({"compile_to", "dump_ir", "save_plan", "models"},
+      noteIfGiven({"compile_to", "dump_ir", "save_plan", "models",
+                   "sharding_strategy", "shard_group", "fsdp_units",
+                   "memory_budget"},
                   "--plan is compiled already");
   }
 
@@ -215,22 +220,62 @@ private:
   }
 
   void readMachine() {
-    const int64_t world = options.integer("world_size");
-    if (world != 1 && world != -1)
-      fail(6007, "--world_size " + std::to_string(world) + " is not there yet",
-           "only one process is possible");
-    if (options.integer("nproc_per_node") != 1)
-      fail(6007,
-           "--nproc_per_node " + options.text("nproc_per_node") +
-               " is not there yet",
-           "only one process is possible");
-    noteIfGiven({"sharding_strategy"}, "one process holds all weights");
     noteIfGiven({"use_cpu_offload", "use_activation_cpu_offload"},
                 "on the CPU everything is in host memory");
+    settings.hardware = textOrEmpty("hardware");
+    settings.deterministic = options.boolean("deterministic");
+    settings.averagesTokens = options.text("loss_average") == "token";
+  }
+
+  void readBudget() {
+    const std::string budget = options.text("memory_budget");
+    if (budget == "auto")
+      return;
+    if (const std::optional<double> share = readPercentage(budget))
+      settings.memoryShare = *share;
+    else if (const std::optional<int64_t> bytes = readBytes(budget))
+      settings.memoryBudget = *bytes;
+    else
+      fail(6005, "--memory_budget cannot be \"" + budget + "\"",
+           "expected bytes such as 22GiB, a share such as 90%, or auto");
+  }
+
+  void readRanks() {
+    RankOptions &ranks = settings.rankOptions;
+    if (options.isGiven("nproc_per_node"))
+      ranks.ranksPerHost = options.integer("nproc_per_node");
+    const int64_t world = options.integer("world_size");
+    if (world == 0)
+      fail(6005, "--world_size cannot be 0", "-1 means as many as are started");
+    if (world > 0)
+      ranks.ranks = world;
+    ranks.masterAddress = options.find("master_addr");
+    if (options.isGiven("master_port"))
+      ranks.masterPort = static_cast<uint16_t>(options.integer("master_port"));
+    ranks.tokenFile = textOrEmpty("job_token_file");
+    settings.collectiveTimeout =
+        std::chrono::seconds(options.integer("collective_timeout"));
+  }
+
+  void readSharding() {
+    const std::string strategy = options.text("sharding_strategy");
+    Sharding &sharding = settings.sharding;
+    sharding.isSharded = strategy != "ddp";
+    sharding.isHybrid = strategy.starts_with("hybrid_");
+    sharding.keepGathered = strategy.ends_with("shard_grad_op");
+    sharding.splitUnits = options.text("fsdp_units") == "attn+mlp";
+    if (sharding.isHybrid && options.isGiven("shard_group"))
+      sharding.group = options.integer("shard_group");
+    if (!sharding.isHybrid)
+      noteIfGiven({"shard_group"}, "only the hybrid sharding strategies have "
+                                   "groups");
+    if (!sharding.isSharded)
+      noteIfGiven({"fsdp_units"}, "with ddp nothing is gathered");
   }
 
   void readOutput() {
     settings.metrics = textOrEmpty("metrics");
+    settings.trace = textOrEmpty("trace");
     if (!(command & (Train | Plan)))
       return;
     settings.outputDir = options.text("output_dir");
@@ -260,6 +305,22 @@ private:
 } // namespace
 
 Settings makeSettings(const CommandLine &line) { return Maker(line).make(); }
+
+void decideMesh(Settings &settings, int64_t ranks, int64_t ranksPerHost) {
+  const Sharding &sharding = settings.sharding;
+  settings.ranks = ranks;
+  settings.shards = !sharding.isSharded  ? 1
+                    : !sharding.isHybrid ? ranks
+                    : sharding.group     ? *sharding.group
+                                         : ranksPerHost;
+  if (settings.planFile.empty() && ranks % settings.shards != 0)
+    fail(6005,
+         "the number of processes, " + std::to_string(ranks) +
+             ", is no multiple of " + std::to_string(settings.shards) + " (" +
+             (sharding.group ? "--shard_group" : "those of one machine") + ")",
+         "give a --shard_group that divides it, or another "
+         "--sharding_strategy");
+}
 
 void useAdapter(Settings &settings, const rt::AdapterConfig &adapter,
                 const Options &options) {

@@ -13,7 +13,9 @@
 #include "runtime/train/AdapterConfig.h"
 #include "runtime/train/Schedule.h"
 #include "tools/fsdpq-run/options/CommandLine.h"
+#include "tools/fsdpq-run/options/RankOptions.h"
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -23,6 +25,15 @@
 namespace fsdpq::run {
 
 enum class TrainType { Full, Lora, Qlora };
+
+/// How weights are spread over ranks.
+struct Sharding {
+  bool isSharded = true; ///< false: each rank has all (ddp)
+  bool isHybrid = false; ///< within groups of ranks
+  bool keepGathered = false;
+  std::optional<int64_t> group; ///< ranks of a group, if that was said
+  bool splitUnits = false;      ///< attention and MLP of a layer apart
+};
 
 struct Settings {
   Command command = Train;
@@ -46,6 +57,8 @@ struct Settings {
   std::map<std::string, double> optimizerOptions; ///< names of the compiler
   bool checkpointing = false;
   uint64_t seed = 0;
+  bool deterministic = false;
+  bool averagesTokens = false; ///< --loss_average token
 
   /// Rank 0: no adapters.
   rt::AdapterConfig lora;
@@ -54,6 +67,16 @@ struct Settings {
   std::string outputDir, metrics; ///< metrics "": the default place
   bool overwrite = false, saveModel = true;
   bool showBar = false, showEveryStep = false;
+
+  RankOptions rankOptions;
+  std::chrono::seconds collectiveTimeout{600};
+  Sharding sharding;
+  /// Decided by decideMesh().
+  int64_t ranks = 1, shards = 1;
+  /// Bytes of a rank, or a share of what it has of its machine; 0: no limit.
+  int64_t memoryBudget = 0;
+  double memoryShare = 0;
+  std::string trace, hardware; ///< "": not given
 
   std::string prompt;
   bool raw = false;
@@ -73,10 +96,18 @@ struct Settings {
 /// Applies the rules. Reads no files.
 Settings makeSettings(const CommandLine &line);
 
+/// Says how many ranks there are, `ranksPerHost` of them on a host, which
+/// decides how weights are cut.
+void decideMesh(Settings &settings, int64_t ranks, int64_t ranksPerHost);
+
 /// Puts the adapter that the run starts from (its configuration) in the place
 /// of the options; those given must agree with it.
 void useAdapter(Settings &settings, const rt::AdapterConfig &adapter,
                 const Options &options);
+
+/// The options that the results of a run depend on, one a line: ranks compare
+/// them. Places of files, which hosts may call otherwise, are not among them.
+std::string comparedOptions(const Settings &settings, const Options &options);
 
 /// config.yaml: every option of `command` with the value that held.
 std::string effectiveOptionsYaml(const Settings &settings,

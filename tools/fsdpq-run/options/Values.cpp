@@ -48,6 +48,38 @@ std::optional<double> readReal(std::string_view text) {
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
+std::optional<int64_t> readBytes(std::string_view text) {
+  const size_t end = text.find_first_not_of("0123456789.");
+  const std::optional<double> number = readReal(text.substr(0, end));
+  std::string unit(end == std::string_view::npos ? "" : text.substr(end));
+  unit.erase(0, unit.find_first_not_of(' '));
+  unit = lowerCase(unit);
+  constexpr std::string_view prefixes = "kmgt";
+  double factor = 1;
+  if (const size_t power =
+          unit.empty() ? std::string_view::npos : prefixes.find(unit.front());
+      power != std::string_view::npos) {
+    const std::string rest = unit.substr(1);
+    if (rest != "ib" && rest != "b")
+      return std::nullopt;
+    factor = std::pow(rest == "ib" ? 1024 : 1000, power + 1);
+  } else if (!unit.empty() && unit != "b") {
+    return std::nullopt;
+  }
+  constexpr double most = 4e18;
+  if (!number || *number * factor < 1 || *number * factor > most)
+    return std::nullopt;
+  return static_cast<int64_t>(*number * factor);
+}
+
+std::optional<double> readPercentage(std::string_view text) {
+  if (!text.ends_with('%'))
+    return std::nullopt;
+  const std::optional<double> value = readReal(text.substr(0, text.size() - 1));
+  return value && *value > 0 && *value <= 100 ? std::optional(*value / 100)
+                                              : std::nullopt;
+}
+
 std::string numberText(double value) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value).ptr;

@@ -20,6 +20,13 @@ std::optional<int64_t> readInteger(std::string_view text);
 /// A finite decimal number: 3, -0.5, 1e-5.
 std::optional<double> readReal(std::string_view text);
 
+/// A number of bytes, at least 1: 22GiB, 1.5 GB, 4096. Powers of 1024 (KiB,
+/// MiB, GiB, TiB) and of 1000 (KB, MB, GB, TB), in any case.
+std::optional<int64_t> readBytes(std::string_view text);
+
+/// 90% as 0.9; more than 0, at most 1.
+std::optional<double> readPercentage(std::string_view text);
+
 /// With the fewest digits that give the number again.
 std::string numberText(double value);
 
