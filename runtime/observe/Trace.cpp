@@ -52,6 +52,7 @@ void Trace::end(uint16_t stream, uint32_t label, Kind kind) {
   if (label >= track.sums.size())
     track.sums.resize(label + 1);
   track.sums[label].kind = kind;
+  ++track.sums[label].count;
   track.sums[label].spent += event.duration;
   if (kind != Kind::Wait || event.duration >= shortestWait)
     add(track, event);
@@ -109,6 +110,22 @@ std::vector<Trace::FunctionTimes> Trace::functionTimes() const {
        : sum.kind == Kind::Communication ? times.communication
                                          : times.waiting) +=
           std::chrono::duration<double>(sum.spent).count();
+    }
+  return result;
+}
+
+std::vector<Trace::LabelTimes> Trace::labelTimes() const {
+  std::vector<LabelTimes> result;
+  for (const Label &label : labels)
+    result.push_back({&label, Kind::Work, 0, 0});
+  for (const Track &track : tracks)
+    for (size_t label = 0; label < track.sums.size(); ++label) {
+      const Sum &sum = track.sums[label];
+      if (sum.count == 0)
+        continue;
+      result[label].kind = sum.kind;
+      result[label].count += sum.count;
+      result[label].seconds += std::chrono::duration<double>(sum.spent).count();
     }
   return result;
 }

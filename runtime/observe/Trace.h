@@ -79,6 +79,16 @@ public:
     std::chrono::steady_clock::time_point begun;
   };
 
+  /// All executions of what one label stands for.
+  struct LabelTimes {
+    const Label *label;
+    Kind kind;
+    uint64_t count;
+    double seconds;
+  };
+  /// In the order of the labels; those that were never executed count 0.
+  std::vector<LabelTimes> labelTimes() const;
+
   std::vector<StreamTimes> times() const;
   /// The same for each function that has run, in the order of the labels.
   std::vector<FunctionTimes> functionTimes() const;
@@ -98,6 +108,7 @@ private:
   /// What an instruction has taken, all its executions together.
   struct Sum {
     Kind kind = Kind::Work;
+    uint64_t count = 0;
     Clock::duration spent{0};
   };
   struct Track {

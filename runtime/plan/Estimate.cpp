@@ -1,6 +1,5 @@
 #include "runtime/plan/Estimate.h"
-#include "runtime/plan/Communication.h"
-#include "runtime/plan/Elements.h"
+#include "runtime/plan/Cost.h"
 #include "runtime/plan/InstructionText.h"
 #include "runtime/plan/MemoryTable.h"
 #include "runtime/plan/Mesh.h"
@@ -11,7 +10,6 @@
 #include <exception>
 #include <cstdio>
 #include <map>
-#include <optional>
 
 namespace fsdpq::rt {
 
@@ -84,20 +82,19 @@ private:
       waitFor(events[wait->event()], stream);
       return;
     }
-    const bool isCollective = messagesOf(instruction).has_value();
+    const Cost cost = costOf(plan, unrolled);
     const double seconds =
-        isCollective ? collectiveTime(unrolled) : computeTime(unrolled);
+        cost.isCollective ? collectiveTime(unrolled, cost) : computeTime(cost);
     const double begin = now[stream];
     now[stream] += seconds;
     result.busy[stream] += seconds;
-    if (!isCollective)
+    if (!cost.isCollective)
       return;
     SiteEstimate &site = siteOf(unrolled);
     ++site.calls;
     site.seconds += seconds;
-    const uint64_t bytes = trafficBytes(plan, instruction);
-    site.bytes += bytes;
-    result.bytes += bytes;
+    site.bytes += cost.linkBytes;
+    result.bytes += cost.linkBytes;
     if (stream == 0) {
       site.exposed += seconds;
       result.exposed += seconds;
@@ -144,41 +141,17 @@ private:
 
   //===--- Times ------------------------------------------------------------//
 
-  double memoryTime(const UnrolledInstruction &unrolled) const {
-    double bytes = 0;
-    forEachAccess(plan, unrolled.instruction, unrolled.indices,
-                  [&](const SliceAccess &access) {
-                    bytes += static_cast<double>(access.bytes);
-                  });
-    return bytes / hardware.memoryBandwidth;
-  }
-
-  double computeTime(const UnrolledInstruction &unrolled) const {
-    double seconds;
-    if (const plan::Gemm *gemm = unrolled.instruction.op_as_Gemm()) {
-      seconds = gemmTime(*gemm, unrolled.indices);
-    } else {
-      seconds = memoryTime(unrolled);
-      if (const plan::Launch *launch = unrolled.instruction.op_as_Launch())
-        seconds = std::max(seconds, launch->flops() / hardware.kernelFlops);
+  double computeTime(const Cost &cost) const {
+    double seconds = cost.memoryBytes / hardware.memoryBandwidth;
+    if (cost.matmulFlops > 0) {
+      const double rate = hardware.matmulFlops[static_cast<size_t>(cost.type)];
+      if (rate == 0)
+        lacks(std::string("matmul_flops.") + matmulField(cost.type),
+              "has a gemm of that type");
+      seconds = std::max(seconds, cost.matmulFlops / rate);
     }
-    return seconds + hardware.launchOverhead;
-  }
-
-  double gemmTime(const plan::Gemm &gemm, Indices indices) const {
-    auto count = [&](const plan::Extent &extent) {
-      return static_cast<double>(countAt(plan, extent, indices));
-    };
-    const double m = count(*gemm.m()), n = count(*gemm.n()),
-                 k = count(*gemm.k());
-    const double rate = hardware.matmulFlops[static_cast<size_t>(gemm.dtype())];
-    if (rate == 0)
-      lacks(std::string("matmul_flops.") + matmulField(gemm.dtype()),
-            "has a gemm of that type");
-    const double elements = m * k + k * n + m * n * (gemm.beta() != 0 ? 2 : 1);
-    return std::max(2 * m * n * k / rate,
-                    elements * static_cast<double>(elementBytes(gemm.dtype())) /
-                        hardware.memoryBandwidth);
+    return std::max(seconds, cost.kernelFlops / hardware.kernelFlops) +
+           hardware.launchOverhead;
   }
 
   static const char *matmulField(plan::DType type) {
@@ -186,35 +159,14 @@ private:
     return names[static_cast<int>(type)];
   }
 
-  /// Messages that a rank sends one after the other in a collective; nothing
-  /// for other instructions.
-  std::optional<int64_t>
-  messagesOf(const plan::Instruction &instruction) const {
-    auto others = [&](plan::Group group) {
-      return static_cast<int64_t>(groupSize(group, *plan.mesh())) - 1;
-    };
-    if (const plan::AllGather *gather = instruction.op_as_AllGather())
-      return others(gather->group());
-    if (const plan::ReduceScatter *scatter = instruction.op_as_ReduceScatter())
-      return others(scatter->group());
-    if (const plan::AllReduce *reduce = instruction.op_as_AllReduce())
-      return (reduce->elements() * elementBytes(reduce->type()) <=
-                      smallAllReduceBytes
-                  ? 1
-                  : 2) *
-             others(reduce->group());
-    return std::nullopt;
-  }
-
-  double collectiveTime(const UnrolledInstruction &unrolled) const {
-    const plan::Instruction &instruction = unrolled.instruction;
-    double seconds = memoryTime(unrolled);
-    if (const int64_t messages = *messagesOf(instruction); messages > 0) {
-      const Link &link = linkOf(instruction);
-      seconds = std::max(
-          seconds, static_cast<double>(messages) * link.latency +
-                       static_cast<double>(trafficBytes(plan, instruction)) /
-                           link.bandwidth);
+  double collectiveTime(const UnrolledInstruction &unrolled,
+                        const Cost &cost) const {
+    double seconds = cost.memoryBytes / hardware.memoryBandwidth;
+    if (cost.messages > 0) {
+      const Link &link = linkOf(unrolled.instruction);
+      seconds = std::max(seconds,
+                         static_cast<double>(cost.messages) * link.latency +
+                             static_cast<double>(cost.linkBytes) / link.bandwidth);
     }
     return seconds + hardware.collectiveOverhead;
   }

@@ -161,4 +161,29 @@ Hardware readHardware(const std::string &path) {
   return fromJson(readJsonFile(path), path);
 }
 
+std::string hardwareText(const Hardware &hardware) {
+  using Json = nlohmann::ordered_json;
+  Json json;
+  json["name"] = hardware.name;
+  if (!hardware.source.empty())
+    json["source"] = hardware.source;
+  json["devices_per_node"] = hardware.devicesPerNode;
+  json["memory_bytes"] = hardware.memoryBytes;
+  json["memory_bandwidth"] = hardware.memoryBandwidth;
+  json["launch_overhead"] = hardware.launchOverhead;
+  json["collective_overhead"] = hardware.collectiveOverhead;
+  static constexpr const char *types[] = {"f32", "f64", "bf16"};
+  for (size_t i = 0; i < hardware.matmulFlops.size(); ++i)
+    if (hardware.matmulFlops[i] > 0)
+      json["matmul_flops"][types[i]] = hardware.matmulFlops[i];
+  json["kernel_flops"] = hardware.kernelFlops;
+  auto link = [](const Link &value) {
+    return Json{{"latency", value.latency}, {"bandwidth", value.bandwidth}};
+  };
+  json["links"]["intra_node"] = link(hardware.intraNode);
+  if (hardware.interNode)
+    json["links"]["inter_node"] = link(*hardware.interNode);
+  return json.dump(2) + "\n";
+}
+
 } // namespace fsdpq::rt

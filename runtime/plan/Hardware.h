@@ -69,4 +69,7 @@ Hardware parseHardware(std::string_view text, const std::string &where);
 /// Also throws Error 1301, 1302 when the file cannot be read.
 Hardware readHardware(const std::string &path);
 
+/// What parseHardware() reads as the same.
+std::string hardwareText(const Hardware &hardware);
+
 } // namespace fsdpq::rt

@@ -26,7 +26,7 @@ enum class ExitCode {
 /// Blocks of ids: 1xxx files (10 safetensors, 11 GGUF, 12 JSON and
 /// configuration, 13 operating system), 2xxx data (20 tokenizer, 21 data set),
 /// 3xxx plan, 4xxx device and executor, 5xxx training and checkpoints,
-/// 6xxx command line. The compiler's diagnostics use 0xxx.
+/// 6xxx command line, 7xxx ranks and what they tell each other. The compiler's diagnostics use 0xxx.
 class Error : public std::exception {
 public:
   /// `what` holds the offending value, `where` names the place ("" if `what`

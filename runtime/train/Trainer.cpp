@@ -106,6 +106,7 @@ Trainer::runMicroSteps(Programs &programs, int64_t step,
   for (int64_t k = 0; k < accumulation; ++k) {
     const MicroBatch batch =
         packRows(rows, batcher.rowsOf(step, k, rank), options.contextLength);
+    const Trace::Span span(executor.trace(), "micro-step");
     programs.loss.clear();
     programs.microStep.run(batch,
                            options.lossAverage == LossAverage::Token
@@ -138,6 +139,7 @@ void Trainer::update(Programs &programs, int64_t step, StepRecord &record) {
 StepRecord Trainer::runStep(Programs &programs, int64_t step,
                             const std::function<bool()> &shouldStop,
                             bool &stop) {
+  const Trace::Span span(executor.trace(), "step");
   const auto start = std::chrono::steady_clock::now();
   std::vector<Exchanged> all;
   for (const std::vector<double> &numbers :

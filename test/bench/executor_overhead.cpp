@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/comm/Solo.h"
 #include "runtime/exec/Executor.h"
 #include "test/unit/plan/PlanBuilder.h"
 
@@ -43,6 +44,10 @@ public:
     ++calls;
   }
   void fill(rt::DeviceAddress, uint8_t, int64_t, uint16_t) override { ++calls; }
+  void prepare(uint16_t, uint32_t) override {}
+  void record(uint32_t, uint16_t) override { ++calls; }
+  void wait(uint32_t, uint16_t) override { ++calls; }
+  void hostCall(std::function<void()>, uint16_t) override { ++calls; }
   void synchronize() override {}
 };
 
@@ -91,7 +96,8 @@ PlanBuilder trainingStep() {
 
 int main() {
   NullDevice device;
-  rt::Executor executor(trainingStep().load(), device);
+  const auto solo = rt::makeSolo();
+  rt::Executor executor(trainingStep().load(), device, *solo);
   executor.setScalar(executor.scalar("tokens"), 3000);
   const rt::FunctionId step = executor.function("step");
 

@@ -19,8 +19,8 @@
 // CHECK-NEXT:   exec.copy %[[V4]] to %[[V5]] bytes = <add = 1024, cap = 1024> stream = 0
 // CHECK-NEXT:   exec.loop count = <add = 3, cap = 3> {
 // CHECK-NEXT:     %[[V6:.+]] = exec.subslice %[[V3]][0] bytes = 1024 {level = 1 : i64, table = array<i64: 1024, 0, 1024>}
-// CHECK-NEXT:     %[[V7:.+]] = exec.alloc "t" bytes = 1024
-// CHECK-NEXT:     %[[V8:.+]] = exec.alloc "t" bytes = 1024
+// CHECK-NEXT:     %[[V7:.+]] = exec.alloc "{{[a-z_]+}}" bytes = 1024
+// CHECK-NEXT:     %[[V8:.+]] = exec.alloc "{{[a-z_]+}}" bytes = 1024
 // CHECK-NEXT:     %[[V9:.+]] = exec.subslice %[[V3]][0] bytes = 1024 {level = 1 : i64, table = array<i64: 0, 1024, 0>}
 // CHECK-NEXT:     %[[V10:.+]] = exec.slice "first" of @base[0] bytes = 256 {level = 1 : i64, ordinals = array<i64: 0, 1, 2>, stride = 256 : i64, unit = @first}
 // CHECK-NEXT:     %[[V11:.+]] = exec.subslice %[[V2]][0] bytes = 512 {level = 1 : i64, table = array<i64: 0, 512, 0>}
@@ -201,7 +201,7 @@ tfm.architecture @reduces {
 // CHECK-NEXT: }
 // CHECK-LABEL: exec.func @optimizer_step {
 // CHECK-NEXT:   %[[V0:.+]] = exec.alloc "all" bytes = 16
-// CHECK-NEXT:   %[[V1:.+]] = exec.alloc "t" bytes = 8
+// CHECK-NEXT:   %[[V1:.+]] = exec.alloc "{{[a-z_]+}}" bytes = 8
 // CHECK-NEXT:   exec.loop count = <add = 3, cap = 3> {
 // CHECK-NEXT:     %[[V2:.+]] = exec.slice "t.gradient" of @gradients[0] bytes = 256 {level = 1 : i64, stride = 256 : i64}
 // CHECK-NEXT:     %[[V3:.+]] = exec.slice "t.sum" of @gradient_sums[0] bytes = 512 {level = 1 : i64, stride = 512 : i64}

@@ -251,16 +251,16 @@ tfm.architecture @gradients {
 // A value that is written over while still needed is copied first; one that is
 // not needed any more is written where it is.
 // CHECK-LABEL: exec.func @needed {
-// CHECK-NEXT:   %[[V0:.+]] = exec.alloc "t" bytes = 1024
+// CHECK-NEXT:   %[[V0:.+]] = exec.alloc "{{[a-z_]+}}" bytes = 1024
 // CHECK-NEXT:   %[[V1:.+]] = exec.alloc "copy" bytes = 1024
-// CHECK-NEXT:   %[[V2:.+]] = exec.alloc "t" bytes = 1024
+// CHECK-NEXT:   %[[V2:.+]] = exec.alloc "{{[a-z_]+}}" bytes = 1024
 // CHECK-NEXT:   %[[V3:.+]] = exec.slice "x" of @step[0] bytes = 1024
 // CHECK-NEXT:   exec.launch @make reads(%[[V3]]) writes(%[[V2]]) grid = <scalar = "tokens", cap = 128> {extents = [], scalars = []} stream = 0
 // CHECK-NEXT:   exec.copy %[[V2]] to %[[V1]] bytes = <scalar = "tokens", mul = 8, cap = 1024> stream = 0
 // CHECK-NEXT:   exec.launch @inplace reads(%[[V3]]) writes(%[[V1]]) grid = <scalar = "tokens", cap = 128> {extents = [], scalars = []} stream = 0
 // CHECK-NEXT:   exec.launch @make reads(%[[V2]]) writes(%[[V0]]) grid = <scalar = "tokens", cap = 128> {extents = [], scalars = []} stream = 0
 // CHECK-LABEL: exec.func @not_needed {
-// CHECK-NEXT:   %[[V0:.+]] = exec.alloc "t" bytes = 1024
+// CHECK-NEXT:   %[[V0:.+]] = exec.alloc "{{[a-z_]+}}" bytes = 1024
 // CHECK-NEXT:   %[[V1:.+]] = exec.slice "x" of @step[0] bytes = 1024
 // CHECK-NEXT:   exec.launch @make reads(%[[V1]]) writes(%[[V0]]) grid = <scalar = "tokens", cap = 128> {extents = [], scalars = []} stream = 0
 // CHECK-NEXT:   exec.launch @inplace reads(%[[V1]]) writes(%[[V0]]) grid = <scalar = "tokens", cap = 128> {extents = [], scalars = []} stream = 0
@@ -272,7 +272,7 @@ tfm.architecture @gradients {
 // CHECK-LABEL: exec.func @given {
 // CHECK-NEXT:   %[[V0:.+]] = exec.alloc "carry" bytes = 2048
 // CHECK-NEXT:   %[[V1:.+]] = exec.subslice %[[V0]][0] bytes = 1024
-// CHECK-NEXT:   %[[V2:.+]] = exec.alloc "t" bytes = 1024
+// CHECK-NEXT:   %[[V2:.+]] = exec.alloc "{{[a-z_]+}}" bytes = 1024
 // CHECK-NEXT:   %[[V3:.+]] = exec.slice "x" of @step[0] bytes = 1024
 // CHECK-NEXT:   exec.launch @make reads(%[[V3]]) writes(%[[V2]]) grid = <scalar = "tokens", cap = 128> {extents = [], scalars = []} stream = 0
 // CHECK-NEXT:   exec.launch @make reads(%[[V3]]) writes(%[[V1]]) grid = <scalar = "tokens", cap = 128> {extents = [], scalars = []} stream = 0
@@ -287,8 +287,8 @@ tfm.architecture @gradients {
 // CHECK-NEXT:   }
 // CHECK-NEXT:   %[[V4:.+]] = exec.subslice %[[V0]][0] bytes = 1024
 // CHECK-LABEL: exec.func @offsets {
-// CHECK-NEXT:   %[[V0:.+]] = exec.alloc "t" bytes = 256
-// CHECK-NEXT:   %[[V1:.+]] = exec.alloc "t" bytes = 4096
+// CHECK-NEXT:   %[[V0:.+]] = exec.alloc "{{[a-z_]+}}" bytes = 256
+// CHECK-NEXT:   %[[V1:.+]] = exec.alloc "{{[a-z_]+}}" bytes = 4096
 // CHECK-NEXT:   exec.fill %[[V1]] bytes = <add = 4096, cap = 4096> stream = 0
 // CHECK-NEXT:   exec.fill %[[V0]] bytes = <add = 256, cap = 256> stream = 0
 // CHECK-NEXT:   %[[V2:.+]] = exec.subslice %[[V1]][16] bytes = 4080

@@ -1,5 +1,6 @@
 #include "tools/fsdpq-run/Session.h"
 
+#include "runtime/exec/Calibration.h"
 #include "runtime/observe/HostMemory.h"
 #include "runtime/plan/MemoryTable.h"
 #include "runtime/support/AtomicFile.h"
@@ -9,6 +10,7 @@
 #include "runtime/train/ModelLoader.h"
 #include "runtime/train/RunCheck.h"
 #include "tools/fsdpq-run/Console.h"
+#include "tools/fsdpq-run/MachineMemory.h"
 
 #include <chrono>
 #include <cstdio>
@@ -44,10 +46,11 @@ Session::Session(std::shared_ptr<const rt::LoadedPlan> plan,
                  const Settings &settings, const ModelInput &model,
                  rt::Communicator &communicator)
     : memoryBefore(startMeasuringMemory()), traceFile(settings.trace),
+      hardwareFile(settings.saveHardware),
       device(deviceOptions(plan->plan(), settings)),
       executor_((sayMemory(*plan, settings.verbose), plan), device,
                 communicator) {
-  if (!traceFile.empty())
+  if (!traceFile.empty() || !hardwareFile.empty())
     executor_.setTrace(&trace.emplace(communicator.rank()));
   const rt::Trace::Span span(executor_.trace(), "load");
   const auto start = std::chrono::steady_clock::now();
@@ -67,6 +70,29 @@ void Session::saveTrace() {
   if (!trace)
     return;
   executor_.setTrace(nullptr);
+  if (!hardwareFile.empty())
+    saveHardware();
+  if (!traceFile.empty())
+    saveEvents();
+}
+
+/// As the first rank has measured it.
+void Session::saveHardware() {
+  rt::Communicator &communicator = executor_.communicator();
+  rt::FirstRank first(communicator);
+  first.run([&] {
+    rt::writeFileAtomically(
+        hardwareFile,
+        rt::hardwareText(rt::calibrate(
+            executor_.plan().plan(), *trace,
+            static_cast<uint32_t>(communicator.size()),
+            static_cast<uint64_t>(machineMemory() / communicator.size()))));
+  });
+  first.finish();
+  note("description of this machine: " + hardwareFile);
+}
+
+void Session::saveEvents() {
   rt::FirstRank first(executor_.communicator());
   const std::vector<std::string> pieces =
       executor_.communicator().exchange(trace->serialise(), "the trace");

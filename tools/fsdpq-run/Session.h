@@ -34,7 +34,10 @@ public:
 
 private:
   uint64_t memoryBefore; ///< resident when the plan was about to be prepared
-  std::string traceFile; ///< "": none
+  void saveHardware();
+  void saveEvents();
+
+  std::string traceFile, hardwareFile; ///< "": none
   std::optional<rt::Trace> trace;
   rt::CpuDevice device;
   rt::Executor executor_;

@@ -133,6 +133,8 @@ int runTrain(const CommandLine &line, Settings settings,
       output.emplace(settings.outputDir, settings.overwrite);
       if (!settings.trace.empty())
         requireFolderOf(settings.trace, "--trace");
+      if (!settings.saveHardware.empty())
+        requireFolderOf(settings.saveHardware, "--save_hardware");
     }
     model = openModelInput(settings);
     if (settings.trainType == TrainType::Full && model.files.isGguf)

@@ -16,11 +16,15 @@ using std::chrono::milliseconds;
 
 static constexpr milliseconds beatEvery{500};
 
-/// How long a rank that ends waits for the others to take its goodbye.
-static constexpr milliseconds goodbyeTime{2000};
+/// How much longer than meant a turn of the thread may take.
+static constexpr milliseconds lateness{50};
 
-/// How long after rank 0 the others give up an exchange, which rank 0 can say
-/// more of.
+/// How long a rank that ends waits for the others to take its goodbye, or to
+/// hear of a failure.
+static constexpr milliseconds goodbyeTime{2000}, farewellTime{500};
+
+/// How long ranks go on waiting for an exchange when rank 0's thread, which can
+/// say who is missing, should have given it up.
 static constexpr milliseconds afterRankZero{5000};
 
 static std::string rankText(int64_t rank) {
@@ -52,7 +56,7 @@ ControlPlane::~ControlPlane() {
   {
     std::lock_guard lock(mutex);
     stopping = true;
-    stopBy = Clock::now() + goodbyeTime;
+    stopBy = Clock::now() + (failure_ ? farewellTime : goodbyeTime);
     const auto message = std::make_shared<const std::string>(
         BodyWriter().message(MessageKind::Goodbye));
     for (Wire &wire : wires)
@@ -63,7 +67,8 @@ ControlPlane::~ControlPlane() {
 }
 
 /// With `mutex` held.
-void ControlPlane::send(Wire &wire, std::shared_ptr<const std::string> message) {
+void ControlPlane::send(Wire &wire,
+                        std::shared_ptr<const std::string> message) {
   if (!wire.shut)
     wire.out.push_back(std::move(message));
 }
@@ -83,6 +88,7 @@ void ControlPlane::fail(const Failure &failure) noexcept {
     if (failure_)
       return;
     failure_ = failure;
+    collections.clear();
     const auto message = std::make_shared<const std::string>(
         failureMessage(MessageKind::Failed, failure));
     for (Wire &wire : wires)
@@ -101,8 +107,7 @@ std::optional<Failure> ControlPlane::failure() const {
   return failure_;
 }
 
-std::optional<Failure>
-ControlPlane::awaitFailure(milliseconds limit) const {
+std::optional<Failure> ControlPlane::awaitFailure(milliseconds limit) const {
   std::unique_lock lock(mutex);
   changed.wait_for(lock, limit, [&] { return failure_.has_value(); });
   return failure_;
@@ -134,45 +139,44 @@ ControlPlane::collect(const std::vector<int64_t> &members,
   uint64_t number;
   {
     std::lock_guard lock(mutex);
+    if (failure_)
+      throw failure_->at(place);
     number = ++collected[members];
   }
-  if (members.size() == 1) {
-    if (const auto known = failure())
-      throw known->at(place);
+  if (members.size() == 1)
     return {std::string(mine)};
-  }
   if (isZero()) {
     offer(rank_, members, number, what, std::string(mine));
   } else {
-    const auto message =
-        std::make_shared<const std::string>(BodyWriter()
-                                                .numbers(members)
-                                                .number(static_cast<int64_t>(number))
-                                                .text(what)
-                                                .text(mine)
-                                                .message(MessageKind::Offer));
+    const auto message = std::make_shared<const std::string>(
+        BodyWriter()
+            .numbers(members)
+            .number(static_cast<int64_t>(number))
+            .text(what)
+            .text(mine)
+            .message(MessageKind::Offer));
     std::lock_guard lock(mutex);
     send(wires.front(), message);
   }
   wake();
 
   std::unique_lock lock(mutex);
-  const bool inTime = changed.wait_for(
-      lock, collectiveTimeout + (isZero() ? milliseconds(0) : afterRankZero),
-      [&] { return failure_ || zeroLeft() || results.contains(members); });
+  const bool inTime =
+      changed.wait_for(lock, collectiveTimeout + afterRankZero, [&] {
+        return failure_ || zeroLeft() || results.contains(members);
+      });
+  if (failure_)
+    throw failure_->at(place);
   if (const auto result = results.find(members); result != results.end()) {
     std::vector<std::string> all = std::move(result->second);
     results.erase(result);
     return all;
   }
-  if (!failure_ && zeroLeft())
+  if (inTime)
     throw Failure{7001, "rank 0 has ended its run before " + what}.at(place);
   lock.unlock();
-  if (!inTime) {
-    checkCollections(); // which knows who is missing, on rank 0
-    fail({7004, "rank 0 did not answer for " + what + " within " +
-                    durationText(collectiveTimeout + afterRankZero)});
-  }
+  fail({7004, "rank 0 did not answer for " + what + " within " +
+                  durationText(collectiveTimeout + afterRankZero)});
   throw failure()->at(place);
 }
 
@@ -183,6 +187,8 @@ void ControlPlane::offer(int64_t from, const std::vector<int64_t> &members,
   std::optional<Failure> wrong;
   {
     std::lock_guard lock(mutex);
+    if (failure_)
+      return; // nobody waits any more
     auto [entry, isNew] = collections.try_emplace(members);
     Collection &collection = entry->second;
     if (isNew)
@@ -191,13 +197,15 @@ void ControlPlane::offer(int64_t from, const std::vector<int64_t> &members,
                     Clock::now() + collectiveTimeout};
     const auto position = static_cast<size_t>(
         std::find(members.begin(), members.end(), from) - members.begin());
-    const auto gone = std::find_if(members.begin(), members.end(), [&](int64_t rank) {
-      return left[static_cast<size_t>(rank)];
-    });
+    const auto gone =
+        std::find_if(members.begin(), members.end(), [&](int64_t rank) {
+          return left[static_cast<size_t>(rank)];
+        });
     if (collection.what != what || collection.number != number) {
       const auto other = static_cast<size_t>(
-          std::find_if(collection.brought.begin(), collection.brought.end(),
-                       [](const auto &brought) { return brought.has_value(); }) -
+          std::find_if(
+              collection.brought.begin(), collection.brought.end(),
+              [](const auto &brought) { return brought.has_value(); }) -
           collection.brought.begin());
       wrong = {7005, rankText(from) + " is at " + what + " (number " +
                          std::to_string(number) + ") where " +
@@ -311,22 +319,25 @@ void ControlPlane::turn() {
         waits.push_back({wire.link.socket.descriptor(), events, 0});
         waiting.push_back(&wire);
       }
+    for (const auto &[members, collection] : collections)
+      next = std::min(next, collection.deadline);
     if (stopping)
       next = std::min(next, stopBy);
   }
-  const auto pause = std::chrono::ceil<milliseconds>(next - Clock::now());
-  ::poll(waits.data(), waits.size(),
-         static_cast<int>(std::max<int64_t>(pause.count(), 0)));
+  const milliseconds pause = std::max(
+      std::chrono::ceil<milliseconds>(next - Clock::now()), milliseconds(0));
+  ::poll(waits.data(), waits.size(), static_cast<int>(pause.count()));
   if (waits[0].revents) {
     uint64_t count;
     [[maybe_unused]] const ssize_t got =
         ::read(wakeUp.descriptor(), &count, sizeof count);
   }
-  // After a pause of the whole process nobody else is to blame for it.
-  if (Clock::now() - lastTurn > silenceLimit / 2)
+  // Time in which this process itself was stopped is nobody's silence.
+  const Clock::time_point now = Clock::now();
+  if (const auto late = now - lastTurn - pause; late > lateness)
     for (Wire &wire : wires)
-      wire.heard = Clock::now();
-  lastTurn = Clock::now();
+      wire.heard += late;
+  lastTurn = now;
   for (size_t i = 0; i < waiting.size(); ++i) {
     if (waits[i + 1].revents & ~POLLOUT)
       read(*waiting[i]);
@@ -418,9 +429,8 @@ void ControlPlane::write(Wire &wire) {
       }
       message = wire.out.front();
     }
-    const int64_t sent =
-        sendSome(wire.link.socket.descriptor(),
-                 std::string_view(*message).substr(wire.sent));
+    const int64_t sent = sendSome(wire.link.socket.descriptor(),
+                                  std::string_view(*message).substr(wire.sent));
     if (sent < 0) {
       // What it said before it went is still to be read.
       read(wire);
@@ -453,8 +463,7 @@ void ControlPlane::beat() {
 
 void ControlPlane::checkSilence() {
   for (Wire &wire : wires) {
-    if (!wire.link.socket.isOpen() ||
-        Clock::now() - wire.heard <= silenceLimit)
+    if (!wire.link.socket.isOpen() || Clock::now() - wire.heard <= silenceLimit)
       continue;
     bool expected;
     {
@@ -462,8 +471,9 @@ void ControlPlane::checkSilence() {
       expected = stopping;
     }
     if (!expected)
-      fail({7002, rankText(wire.link.rank) + " does not answer: nothing came "
-                                             "from it for " +
+      fail({7002, rankText(wire.link.rank) +
+                      " does not answer: nothing came "
+                      "from it for " +
                       durationText(silenceLimit)});
   }
 }

@@ -2,8 +2,8 @@
 //
 // Rank 0 is connected to all others. A thread of each rank sends a heartbeat
 // every half second and listens: who falls silent or goes without a goodbye
-// fails the run (7002, 7001). The first failure that rank 0 knows of is what all
-// ranks are told.
+// fails the run (7002, 7001). The first failure that rank 0 knows of is what
+// all ranks are told.
 //
 // When rank 0 has ended its run in order, nobody watches the others any more,
 // and exchanges fail (7001).
@@ -94,8 +94,8 @@ private:
   void checkCollections();
   bool isDone();
 
-  void offer(int64_t from, const std::vector<int64_t> &members,
-             uint64_t number, const std::string &what, std::string data);
+  void offer(int64_t from, const std::vector<int64_t> &members, uint64_t number,
+             const std::string &what, std::string data);
   void complete(const std::vector<int64_t> &members, Collection &collection);
   void sayLeft(int64_t rank);
 

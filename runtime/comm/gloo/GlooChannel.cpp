@@ -37,8 +37,7 @@ static uint64_t dataTag(const CollectiveCall &call, uint64_t swaps,
        {static_cast<uint64_t>(call.kind), static_cast<uint64_t>(call.type),
         static_cast<uint64_t>(call.accumulate),
         static_cast<uint64_t>(call.ranges), call.sequence,
-        static_cast<uint64_t>(call.bytes), swaps,
-        static_cast<uint64_t>(bytes)})
+        static_cast<uint64_t>(call.bytes), swaps, static_cast<uint64_t>(bytes)})
     for (int shift = 0; shift < 64; shift += 8)
       hash = (hash ^ (field >> shift & 0xff)) * 0x100000001b3;
   return hash | uint64_t(1) << 63;
@@ -65,8 +64,8 @@ GlooChannel::GlooChannel(
     peer.receiveNote = mesh->buffer(peer.theirs.get(), sizeof(Note));
     peers.push_back(std::move(peer));
   }
-  onFailure = std::make_unique<ControlPlane::OnFailure>(control,
-                                                        [this] { cancel(); });
+  onFailure =
+      std::make_unique<ControlPlane::OnFailure>(control, [this] { cancel(); });
 }
 
 GlooChannel::~GlooChannel() {
@@ -80,8 +79,8 @@ GlooChannel::~GlooChannel() {
 void GlooChannel::cancel() {
   std::lock_guard lock(mutex);
   for (Peer &peer : peers)
-    for (const Buffer *buffer : {&peer.sendNote, &peer.receiveNote,
-                                 &peer.sendData, &peer.receiveData})
+    for (const Buffer *buffer :
+         {&peer.sendNote, &peer.receiveNote, &peer.sendData, &peer.receiveData})
       if (*buffer) {
         (*buffer)->abortWaitSend();
         (*buffer)->abortWaitRecv();
@@ -107,7 +106,8 @@ void GlooChannel::failLate(const Swap &swap) {
   for (Peer &peer : peers) {
     // Those after the first that is late have not been waited for.
     try {
-      peer.noteCame = peer.noteCame || peer.receiveNote->waitRecv(milliseconds(0));
+      peer.noteCame =
+          peer.noteCame || peer.receiveNote->waitRecv(milliseconds(0));
     } catch (const std::exception &) {
     }
     if (!peer.noteCame)
@@ -115,18 +115,17 @@ void GlooChannel::failLate(const Swap &swap) {
     else if (!peer.noteSent || !peer.dataCame || !peer.dataSent)
       unfinished.push_back(rankOf(peer));
   }
-  fail(swap, {7004, rankList(missing.empty() ? unfinished : missing) +
-                        (missing.empty() ? " did not finish "
-                                         : " did not come to ") +
-                        describe(swap.call, swap.where) + " within " +
-                        durationText(timeout)});
+  fail(swap,
+       {7004, rankList(missing.empty() ? unfinished : missing) +
+                  (missing.empty() ? " did not finish " : " did not come to ") +
+                  describe(swap.call, swap.where) + " within " +
+                  durationText(timeout)});
 }
 
 void GlooChannel::failBroken(const Swap &swap, const std::string &problem) {
   control.awaitFailure(causeTime);
   const std::string who =
-      swap.current ? "rank " + std::to_string(rankOf(*swap.current))
-                   : "a rank";
+      swap.current ? "rank " + std::to_string(rankOf(*swap.current)) : "a rank";
   fail(swap, {7001, who + " is gone: its connection for data broke in " +
                         describe(swap.call, swap.where) + ": " + problem});
 }
@@ -163,8 +162,8 @@ void GlooChannel::post(Swap &swap) {
     if (!swap.isShort()) {
       std::lock_guard lock(mutex);
       // Gloo does not write to what it sends.
-      peer.sendData = mesh->buffer(const_cast<std::byte *>(swap.send[position]),
-                                   bytes);
+      peer.sendData =
+          mesh->buffer(const_cast<std::byte *>(swap.send[position]), bytes);
       peer.receiveData = mesh->buffer(swap.receive[position], bytes);
     }
     // First what is taken, so that who is ready can send at once.
@@ -191,8 +190,9 @@ void GlooChannel::await(Swap &swap) {
     done = true;
   };
   for (Peer &peer : peers) {
-    wait(peer, [&](auto limit) { return peer.receiveNote->waitRecv(limit); },
-         peer.noteCame);
+    wait(
+        peer, [&](auto limit) { return peer.receiveNote->waitRecv(limit); },
+        peer.noteCame);
     compare(peer, swap);
   }
   for (Peer &peer : peers) {
@@ -200,15 +200,18 @@ void GlooChannel::await(Swap &swap) {
       std::memcpy(swap.receive[static_cast<size_t>(peer.position)],
                   peer.theirs->data, static_cast<size_t>(swap.bytes));
     if (peer.receiveData)
-      wait(peer, [&](auto limit) { return peer.receiveData->waitRecv(limit); },
-           peer.dataCame);
+      wait(
+          peer, [&](auto limit) { return peer.receiveData->waitRecv(limit); },
+          peer.dataCame);
   }
   for (Peer &peer : peers) {
-    wait(peer, [&](auto limit) { return peer.sendNote->waitSend(limit); },
-         peer.noteSent);
+    wait(
+        peer, [&](auto limit) { return peer.sendNote->waitSend(limit); },
+        peer.noteSent);
     if (peer.sendData)
-      wait(peer, [&](auto limit) { return peer.sendData->waitSend(limit); },
-           peer.dataSent);
+      wait(
+          peer, [&](auto limit) { return peer.sendData->waitSend(limit); },
+          peer.dataSent);
   }
 }
 

@@ -8,10 +8,10 @@
 
 namespace fsdpq::rt {
 
-/// Each swap gives every other member a note that says which call it belongs to,
-/// with the data in it if they are short. Longer data follow under a tag made of
-/// the call: ranks that call different collectives never take each other's data,
-/// and the notes tell them so.
+/// Each swap gives every other member a note that says which call it belongs
+/// to, with the data in it if they are short. Longer data follow under a tag
+/// made of the call: ranks that call different collectives never take each
+/// other's data, and the notes tell them so.
 class GlooChannel final : public HostChannel {
 public:
   GlooChannel(ControlPlane &control,

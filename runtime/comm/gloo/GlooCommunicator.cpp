@@ -16,9 +16,9 @@ public:
         everybody(static_cast<size_t>(options.size)) {
     std::iota(everybody.begin(), everybody.end(), int64_t(0));
     try {
-      dataDevice = makeDataDevice(options.bindAddress.empty()
-                                      ? rendezvous.dataAddress
-                                      : options.bindAddress);
+      dataDevice =
+          makeDataDevice(options.bindAddress.empty() ? rendezvous.dataAddress
+                                                     : options.bindAddress);
     } catch (const Error &error) {
       abort(error.what());
       throw;

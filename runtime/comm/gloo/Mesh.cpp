@@ -90,8 +90,8 @@ void Mesh::connect(ControlPlane &control,
       continue;
     const std::string &theirs = addresses[static_cast<size_t>(i)];
     const size_t each = theirs.size() / members.size();
-    const auto begin = theirs.begin() +
-                       static_cast<std::ptrdiff_t>(static_cast<size_t>(own) * each);
+    const auto begin = theirs.begin() + static_cast<std::ptrdiff_t>(
+                                            static_cast<size_t>(own) * each);
     {
       std::lock_guard lock(mutex);
       if (stopped)

@@ -10,7 +10,8 @@ namespace fsdpq::rt {
 
 /// What makes Gloo's connections, at the own address `host` (numbers); a thread
 /// of it moves their data. Throws 7017.
-std::shared_ptr<gloo::transport::Device> makeDataDevice(const std::string &host);
+std::shared_ptr<gloo::transport::Device>
+makeDataDevice(const std::string &host);
 
 /// A Gloo pair between this rank and each other member.
 class Mesh {

@@ -66,8 +66,9 @@ public:
         accept();
       for (Caller &caller : callers)
         listenTo(caller);
-      std::erase_if(callers,
-                    [](const Caller &caller) { return !caller.socket.isOpen(); });
+      std::erase_if(callers, [](const Caller &caller) {
+        return !caller.socket.isOpen();
+      });
       for (auto &link : ranks)
         if (link && link->in.fill(link->socket.descriptor()) !=
                         MessageBuffer::End::None)
@@ -165,8 +166,8 @@ void Host::listenTo(Caller &caller) {
   else if (end == MessageBuffer::End::Closed)
     refuse(caller, {7014, "the connection ended within the greeting"});
   else if (Clock::now() >= caller.deadline)
-    refuse(caller, {7014, "no greeting came within " +
-                              durationText(greetingTime)});
+    refuse(caller,
+           {7014, "no greeting came within " + durationText(greetingTime)});
 }
 
 void Host::judge(Caller &caller, const Message &message) {
@@ -175,7 +176,8 @@ void Host::judge(Caller &caller, const Message &message) {
     return refuse(caller, {7014, "what came is no greeting of a rank"});
   if (!sameToken(greeting->token, options.token))
     return refuse(caller, {7014, "the token is not that of the run that rank 0 "
-                                 "at " + place + " belongs to"});
+                                 "at " +
+                                     place + " belongs to"});
   const std::string name = "rank " + std::to_string(greeting->rank);
   const bool isNumber = greeting->rank >= 0 && greeting->rank < options.size;
   const auto index = static_cast<size_t>(greeting->rank);
@@ -211,8 +213,7 @@ Failure Host::notCome() const {
     if (!ranks[static_cast<size_t>(rank)])
       missing.push_back(rank);
   std::string text = rankList(missing) + " did not come to rank 0 at " + place +
-                     " within " +
-                     durationText(options.connectTimeout);
+                     " within " + durationText(options.connectTimeout);
   if (refused > 0)
     text += "; callers refused: " + std::to_string(refused) +
             ", the last one was " + lastRefused;
@@ -259,10 +260,9 @@ public:
       if (auto result = attempt())
         return std::move(*result);
       if (Clock::now() + pause >= deadline)
-        throw Failure{7011, "rank 0 was not reached at " + placeOf(options) +
-                                " within " +
-                                durationText(options.connectTimeout) + ": " +
-                                problem}
+        throw Failure{
+            7011, "rank 0 was not reached at " + placeOf(options) + " within " +
+                      durationText(options.connectTimeout) + ": " + problem}
             .at(whoConnects(options));
       std::this_thread::sleep_for(pause);
       pause = std::min(pause * 2, milliseconds(500));

@@ -4,8 +4,8 @@
 // time-out, and says who it is. Strangers are told why they are refused and
 // disturb nobody. A rank that knows the job's token but cannot belong to this
 // run (another fingerprint or world size) ends the run on all ranks at once.
-// The token travels as it is: it keeps out mistakes and other users, not whoever
-// reads the network.
+// The token travels as it is: it keeps out mistakes and other users, not
+// whoever reads the network.
 //
 // Errors, exit code PeerFailure:
 //   7010 rank 0 cannot listen at its address and port

@@ -66,8 +66,8 @@ std::vector<SocketAddress> resolve(const std::string &host, uint16_t port,
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo *found = nullptr;
-  const int code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(),
-                                 &hints, &found);
+  const int code =
+      ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (code != 0) {
     problem = "'" + host + "' is no known host: " + ::gai_strerror(code);
     return {};

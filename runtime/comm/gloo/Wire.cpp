@@ -93,9 +93,9 @@ MessageBuffer::End MessageBuffer::fill(int descriptor) {
   for (size_t room = size_t(4) << 20; room > 0;) {
     const bool inHeader = headerRead < headerBytes;
     char *to = inHeader ? header + headerRead : current.body.data() + bodyRead;
-    const size_t wanted = std::min(
-        room, inHeader ? headerBytes - headerRead
-                       : current.body.size() - bodyRead);
+    const size_t wanted =
+        std::min(room, inHeader ? headerBytes - headerRead
+                                : current.body.size() - bodyRead);
     const ssize_t got = ::recv(descriptor, to, wanted, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR)
       continue;

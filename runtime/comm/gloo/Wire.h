@@ -1,8 +1,8 @@
 //===- Wire.h - Messages between rank 0 and the others ----------*- C++ -*-===//
 //
 // A message is a 16-byte header (4 bytes magic "FSPQ", u32 kind, u64 bytes of
-// the body), then the body: numbers of 8 bytes and texts (a number, then so many
-// bytes). All little-endian.
+// the body), then the body: numbers of 8 bytes and texts (a number, then so
+// many bytes). All little-endian.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -48,34 +49,52 @@ struct World {
     return meeting;
   }
 
-  /// Waits until all members have come. `what` is what for.
-  void meet(Meeting &meeting, int64_t position, const void *brings,
-            const std::function<std::string()> &what) {
+  /// Brings `brings` and waits until all members have come. `what` is what for.
+  void arrive(Meeting &meeting, int64_t position, const void *brings,
+              const std::function<std::string()> &what) {
     std::unique_lock lock(mutex);
-    if (brings) // on departure others may still look
+    // Once the run has failed no round is completed: those who had come are
+    // gone, with what they brought.
+    if (!failure) {
       meeting.brought[static_cast<size_t>(position)] = brings;
-    meeting.present.push_back(position);
-    const uint64_t round = meeting.round;
-    if (meeting.present.size() == meeting.members.size()) {
-      meeting.present.clear();
-      ++meeting.round;
-      changed.notify_all();
-      return;
-    }
-    const bool inTime = changed.wait_for(lock, timeout, [&] {
-      return meeting.round != round || failure;
-    });
-    if (meeting.round != round)
-      return;
-    if (!inTime) {
-      failure = {7004, rankList(missing(meeting)) + " did not come to " +
-                           what() + " within " + durationText(timeout)};
-      changed.notify_all();
+      if (completes(meeting, position))
+        return;
+      const uint64_t round = meeting.round;
+      const bool inTime = changed.wait_for(
+          lock, timeout, [&] { return meeting.round != round || failure; });
+      if (meeting.round != round)
+        return;
+      if (!inTime) {
+        failure = {7004, rankList(missing(meeting)) + " did not come to " +
+                             what() + " within " + durationText(timeout)};
+        changed.notify_all();
+      }
     }
     throw failure->at(
         "rank " +
         std::to_string(meeting.members[static_cast<size_t>(position)]) + ", " +
         what());
+  }
+
+  /// Waits until all that arrived have read what the others brought, which they
+  /// do whatever else fails.
+  void depart(Meeting &meeting, int64_t position) {
+    std::unique_lock lock(mutex);
+    if (completes(meeting, position))
+      return;
+    changed.wait(lock,
+                 [&, round = meeting.round] { return meeting.round != round; });
+  }
+
+  /// Whether this member is the last to come.
+  bool completes(Meeting &meeting, int64_t position) {
+    meeting.present.push_back(position);
+    if (meeting.present.size() < meeting.members.size())
+      return false;
+    meeting.present.clear();
+    ++meeting.round;
+    changed.notify_all();
+    return true;
   }
 
   /// Ends the run on all ranks, unless something else has.
@@ -84,6 +103,11 @@ struct World {
     if (!failure)
       failure = cause;
     changed.notify_all();
+  }
+
+  [[noreturn]] void failAndThrow(const Failure &cause) {
+    fail(cause);
+    throw cause.at("");
   }
 
   static std::vector<int64_t> missing(const Meeting &meeting) {
@@ -115,28 +139,29 @@ private:
             std::span<const std::byte *const> send,
             std::span<std::byte *const> receive, int64_t bytes) override {
     const Offer mine{call, send};
-    auto what = [&] { return describe(call, where); };
-    world->meet(*meeting, position(), &mine, what);
+    world->arrive(*meeting, position(), &mine,
+                  [&] { return describe(call, where); });
+    std::optional<Failure> difference;
     for (int64_t i = 0; i < size(); ++i) {
       if (i == position())
         continue;
       const auto &other =
           *static_cast<const Offer *>(meeting->brought[static_cast<size_t>(i)]);
-      if (!(other.call == call)) {
-        const Failure difference = {
+      if (!(other.call == call))
+        difference = {
             7005, "rank " + std::to_string(ranks()[static_cast<size_t>(i)]) +
                       " calls " + other.call.text() + " where rank " +
                       std::to_string(ranks()[static_cast<size_t>(position())]) +
                       " calls " + describe(call, where)};
-        world->fail(difference);
-        throw difference.at("");
-      }
-      std::memcpy(receive[static_cast<size_t>(i)],
-                  other.send[static_cast<size_t>(position())],
-                  static_cast<size_t>(bytes));
+      else if (bytes > 0)
+        std::memcpy(receive[static_cast<size_t>(i)],
+                    other.send[static_cast<size_t>(position())],
+                    static_cast<size_t>(bytes));
     }
     // Nobody may change what others still read.
-    world->meet(*meeting, position(), nullptr, what);
+    world->depart(*meeting, position());
+    if (difference)
+      world->failAndThrow(*difference);
   }
 
   std::shared_ptr<World> world;
@@ -168,22 +193,23 @@ public:
   std::vector<std::string> exchange(std::string_view mine,
                                     std::string_view what) override {
     const Gift gift{mine, what};
-    auto text = [&] { return "the exchange of " + std::string(what); };
-    world->meet(*meeting, rank_, &gift, text);
+    world->arrive(*meeting, rank_, &gift,
+                  [&] { return "the exchange of " + std::string(what); });
     std::vector<std::string> all;
-    for (const void *brought : meeting->brought) {
-      const Gift &other = *static_cast<const Gift *>(brought);
-      if (other.what != what) {
-        const Failure difference = {
-            7005, "ranks exchange " + std::string(other.what) + " where rank " +
-                      std::to_string(rank_) + " exchanges " +
-                      std::string(what)};
-        world->fail(difference);
-        throw difference.at("");
-      }
+    std::optional<Failure> difference;
+    for (size_t i = 0; i < everybody.size(); ++i) {
+      const auto &other = *static_cast<const Gift *>(meeting->brought[i]);
+      if (other.what != what)
+        difference = {7005, "rank " + std::to_string(i) +
+                                " is at the exchange of " +
+                                std::string(other.what) + " where rank " +
+                                std::to_string(rank_) +
+                                " is at the exchange of " + std::string(what)};
       all.emplace_back(other.data);
     }
-    world->meet(*meeting, rank_, nullptr, text);
+    world->depart(*meeting, rank_);
+    if (difference)
+      world->failAndThrow(*difference);
     return all;
   }
 

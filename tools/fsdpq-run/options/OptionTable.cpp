@@ -309,6 +309,10 @@ constexpr OptionSpec options[] = {
      .group = profiling, .optionClass = NotYet, .inert = "false"},
     {.name = "profiling_output", .help = "folder of the profile",
      .group = profiling, .optionClass = NotYet, .inert = "profiles"},
+    {.name = "save_hardware",
+     .help = "file for a description of this machine, measured while training, "
+             "that plan --hardware takes",
+     .group = profiling},
     {.name = "trace",
      .help = "file for a trace of all processes, for ui.perfetto.dev",
      .group = profiling, .commands = Train | Plan | Eval},

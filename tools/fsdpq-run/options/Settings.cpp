@@ -276,6 +276,7 @@ private:
   void readOutput() {
     settings.metrics = textOrEmpty("metrics");
     settings.trace = textOrEmpty("trace");
+    settings.saveHardware = textOrEmpty("save_hardware");
     if (!(command & (Train | Plan)))
       return;
     settings.outputDir = options.text("output_dir");

@@ -76,7 +76,7 @@ struct Settings {
   /// Bytes of a rank, or a share of what it has of its machine; 0: no limit.
   int64_t memoryBudget = 0;
   double memoryShare = 0;
-  std::string trace, hardware; ///< "": not given
+  std::string trace, hardware, saveHardware; ///< "": not given
 
   std::string prompt;
   bool raw = false;
