@@ -44,5 +44,10 @@ if not missing and os.geteuid() == 0:
     config.available_features.add("slurm")
 else:
     lit_config.note(f"no test under SLURM: {'missing ' + ', '.join(missing) if missing else 'needs root'}")
+if shutil.which("ip") and subprocess.run(["ip", "netns", "add", "fsdpq-probe"], capture_output=True).returncode == 0:
+    subprocess.run(["ip", "netns", "del", "fsdpq-probe"], capture_output=True)
+    config.available_features.add("network-namespaces")
+else:
+    lit_config.note("no test on two hosts: needs the program ip and the right to make network namespaces")
 if os.environ.get("FSDPQ_SMOLLM2_GGUF"):
     config.available_features.add("smollm2")
