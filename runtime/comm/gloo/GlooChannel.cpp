@@ -168,10 +168,10 @@ void GlooChannel::post(Swap &swap) {
     }
     // First what is taken, so that who is ready can send at once.
     peer.receiveNote->recv(peer.position, noteTag, 0, sizeof(Note));
-    if (peer.receiveData)
+    if (!swap.isShort())
       peer.receiveData->recv(peer.position, tag, 0, bytes);
     peer.sendNote->send(peer.position, noteTag, 0, noteBytes);
-    if (peer.sendData)
+    if (!swap.isShort())
       peer.sendData->send(peer.position, tag, 0, bytes);
   }
 }
@@ -199,7 +199,7 @@ void GlooChannel::await(Swap &swap) {
     if (swap.isShort() && swap.bytes > 0)
       std::memcpy(swap.receive[static_cast<size_t>(peer.position)],
                   peer.theirs->data, static_cast<size_t>(swap.bytes));
-    if (peer.receiveData)
+    if (!swap.isShort())
       wait(
           peer, [&](auto limit) { return peer.receiveData->waitRecv(limit); },
           peer.dataCame);
@@ -208,7 +208,7 @@ void GlooChannel::await(Swap &swap) {
     wait(
         peer, [&](auto limit) { return peer.sendNote->waitSend(limit); },
         peer.noteSent);
-    if (peer.sendData)
+    if (!swap.isShort())
       wait(
           peer, [&](auto limit) { return peer.sendData->waitSend(limit); },
           peer.dataSent);
@@ -222,6 +222,8 @@ void GlooChannel::swap(const CollectiveCall &call, const char *where,
   Swap swap{call, where, send, receive, bytes, Clock::now() + timeout};
   stopIfFailed(swap);
   ++swaps;
+  // Who ends must not leave anything to Gloo that points to the caller's
+  // memory.
   const auto dropData = [this] {
     std::lock_guard lock(mutex);
     for (Peer &peer : peers) {
@@ -232,8 +234,7 @@ void GlooChannel::swap(const CollectiveCall &call, const char *where,
   std::string problem;
   try {
     post(swap);
-    await(swap);
-    return dropData();
+    return await(swap);
   } catch (const Error &) {
     mesh->cut();
     dropData();

@@ -37,7 +37,9 @@ private:
     int position;
     std::unique_ptr<Note> mine, theirs;
     Buffer sendNote, receiveNote;
-    Buffer sendData, receiveData; ///< of long data
+    /// Of the latest long data. They stay until the next: Gloo's thread has
+    /// just left them when a wait ends, and their end would wait for it.
+    Buffer sendData, receiveData;
     bool noteCame = false, noteSent = false, dataCame = false, dataSent = false;
   };
   struct Swap;

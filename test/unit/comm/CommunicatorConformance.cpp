@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace fsdpq;
 using namespace fsdpq::rt;
@@ -19,6 +20,10 @@ namespace {
 
 class CommunicatorConformance : public testing::TestWithParam<RankKind> {
 protected:
+  // Ends the whole test when something hangs.
+  void SetUp() override { ::alarm(60); }
+  void TearDown() override { ::alarm(0); }
+
   /// On each number of ranks of the kind.
   void onEach(const std::function<void(TestRank &)> &action,
               const RunOptions &options = {}) {
@@ -86,8 +91,8 @@ void expectGathered(TestRank &rank, Channel &channel, int64_t count,
     for (uint8_t byte : bytesOf(member, count))
       expected.push_back(byte);
   expected.push_back(0xee);
-  EXPECT_TRUE(all == expected) << "rank " << rank.rank() << ", " << count
-                               << " bytes";
+  EXPECT_TRUE(all == expected)
+      << "rank " << rank.rank() << ", " << count << " bytes";
 }
 
 } // namespace
@@ -177,7 +182,8 @@ TEST_P(CommunicatorConformance, SumsDoublesAndWrapsBytes) {
     std::vector<double> doubles(3);
     std::vector<uint8_t> bytes(5);
     for (size_t i = 0; i < 3; ++i)
-      doubles[i] = 1e17 * static_cast<double>(rank.rank()) + static_cast<double>(i);
+      doubles[i] =
+          1e17 * static_cast<double>(rank.rank()) + static_cast<double>(i);
     for (size_t i = 0; i < 5; ++i)
       bytes[i] = static_cast<uint8_t>(200 + i);
     channel.allReduce(address(doubles), 3, CommType::F64, "");
@@ -189,8 +195,8 @@ TEST_P(CommunicatorConformance, SumsDoublesAndWrapsBytes) {
       EXPECT_EQ(doubles[i], sum);
     }
     for (size_t i = 0; i < 5; ++i)
-      EXPECT_EQ(bytes[i],
-                static_cast<uint8_t>(static_cast<size_t>(rank.size()) * (200 + i)));
+      EXPECT_EQ(bytes[i], static_cast<uint8_t>(
+                              static_cast<size_t>(rank.size()) * (200 + i)));
   });
 }
 
@@ -201,8 +207,7 @@ TEST_P(CommunicatorConformance, GroupsAreApart) {
     for (const auto group : {plan::Group::Shard, plan::Group::Replica}) {
       const auto members = groupMembers(group, 4, 2, rank.rank());
       ASSERT_EQ(members.size(), 2u);
-      Channel &channel =
-          rank.open(members, 0, plan::EnumNameGroup(group));
+      Channel &channel = rank.open(members, 0, plan::EnumNameGroup(group));
       expectGathered(rank, channel, 9, members);
       std::vector<float> data = termsOf(rank.rank(), 5000);
       channel.allReduce(address(data), 5000, CommType::F32, "");
@@ -291,8 +296,8 @@ TEST_P(CommunicatorConformance, WhoEndsEarlyHarmsNobody) {
   const auto start = std::chrono::steady_clock::now();
   expectSuccess(onRanks(GetParam(), 4, [](TestRank &rank) {
     Channel &all = rank.openWorld(0, "all");
-    Channel &group = rank.open(groupMembers(plan::Group::Shard, 4, 2, rank.rank()),
-                               0, "pairs");
+    Channel &group = rank.open(
+        groupMembers(plan::Group::Shard, 4, 2, rank.rank()), 0, "pairs");
     expectGathered(rank, all, 100000, {0, 1, 2, 3});
     rank.communicator.exchange("x", "the end");
     if (rank.rank() < 2)
@@ -330,11 +335,12 @@ TEST_P(CommunicatorConformance, AnAbortEndsAll) {
       EXPECT_EQ(ends[rank].id, 7003) << ends[rank].message;
       EXPECT_THAT(ends[rank].message, HasSubstr("rank 2 failed: "));
       EXPECT_THAT(ends[rank].message, HasSubstr("the disc is gone"));
-      EXPECT_THAT(ends[rank].message,
-                  HasSubstr("--> rank " + std::to_string(rank) + ", " +
-                            (inExchange ? "the exchange of numbers"
-                                        : "all_gather number 2 of 100000 bytes on "
-                                          "the channel 'test', at here")));
+      EXPECT_THAT(
+          ends[rank].message,
+          HasSubstr("--> rank " + std::to_string(rank) + ", " +
+                    (inExchange ? "the exchange of numbers"
+                                : "all_gather number 2 of 100000 bytes on "
+                                  "the channel 'test', at here")));
     }
   }
 }
@@ -342,12 +348,12 @@ TEST_P(CommunicatorConformance, AnAbortEndsAll) {
 TEST_P(CommunicatorConformance, AfterAFailureAllCallsFail) {
   if (!hasOthers())
     return;
-  std::barrier aborted(2);
+  std::barrier opened(2);
   const auto ends = onRanks(GetParam(), 2, [&](TestRank &rank) {
     Channel &channel = rank.openWorld();
+    opened.arrive_and_wait();
     if (rank.rank() == 0)
       rank.communicator.abort("no more");
-    aborted.arrive_and_wait();
     // The other one may be told only now.
     for (int i = 0; i < 2; ++i)
       try {
@@ -375,7 +381,8 @@ TEST_P(CommunicatorConformance, DifferentCollectivesAreFound) {
       channel.allGather(address(data), address(data) + 200000, bytes, "here");
     };
   };
-  const auto reduce = [](CommType type, uint32_t ranges, bool accumulate) -> Call {
+  const auto reduce = [](CommType type, uint32_t ranges,
+                         bool accumulate) -> Call {
     return [=](Channel &channel, std::vector<float> &data) {
       channel.reduceScatter(address(data), address(data) + 200000, 64, type,
                             ranges, accumulate, "here");
@@ -466,11 +473,11 @@ TEST_P(CommunicatorConformance, WhoDoesNotComeIsNamed) {
       EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
       for (const RankEnd &end : ends) {
         EXPECT_EQ(end.id, 7004) << end.message;
-        EXPECT_THAT(end.message,
-                    HasSubstr("rank " + std::to_string(late) +
-                              " did not come to " +
-                              (inExchange ? "the exchange of numbers"
-                                          : "all_gather number 1 of 100000 bytes")));
+        EXPECT_THAT(
+            end.message,
+            HasSubstr("rank " + std::to_string(late) + " did not come to " +
+                      (inExchange ? "the exchange of numbers"
+                                  : "all_gather number 1 of 100000 bytes")));
         EXPECT_THAT(end.message, HasSubstr("within 500 ms"));
       }
     }

@@ -229,11 +229,10 @@ TEST_F(Processes, AnotherPlanEndsAll) {
   std::this_thread::sleep_for(300ms); // one comes last, most likely
   RankProcess one(1, 3, port, {"plan=xyz"});
   for (RankProcess *rank : {&zero, &one, &two})
-    EXPECT_THAT(
-        rank->line(),
-        AllOf(StartsWith("error 7013 "), HasSubstr("rank 1 has another plan hash "
-                                                   "than rank 0: 'xyz' and 'abc'"),
-              testing::Not(HasSubstr("version"))));
+    EXPECT_THAT(rank->line(), AllOf(StartsWith("error 7013 "),
+                                    HasSubstr("rank 1 has another plan hash "
+                                              "than rank 0: 'xyz' and 'abc'"),
+                                    testing::Not(HasSubstr("version"))));
 }
 
 TEST_F(Processes, AnotherWorldSizeEndsAll) {
@@ -241,9 +240,10 @@ TEST_F(Processes, AnotherWorldSizeEndsAll) {
   RankProcess zero(0, 2, port);
   RankProcess one(1, 3, port);
   for (RankProcess *rank : {&zero, &one})
-    EXPECT_THAT(rank->line(),
-                AllOf(StartsWith("error 7012 "),
-                      HasSubstr("rank 1 was started for 3 ranks, rank 0 for 2")));
+    EXPECT_THAT(
+        rank->line(),
+        AllOf(StartsWith("error 7012 "),
+              HasSubstr("rank 1 was started for 3 ranks, rank 0 for 2")));
 }
 
 TEST_F(Processes, ARankIsThereOnce) {
@@ -268,10 +268,11 @@ TEST_F(Processes, WhoDoesNotComeAtAllIsNamed) {
   RankProcess zero(0, 4, port, {"connect=1000"});
   RankProcess two(2, 4, port);
   for (RankProcess *rank : {&zero, &two})
-    EXPECT_THAT(rank->line(),
-                AllOf(StartsWith("error 7011 "),
-                      HasSubstr("ranks 1, 3 did not come to rank 0 at 127.0.0.1:" +
-                                std::to_string(port) + " within 1 s")));
+    EXPECT_THAT(
+        rank->line(),
+        AllOf(StartsWith("error 7011 "),
+              HasSubstr("ranks 1, 3 did not come to rank 0 at 127.0.0.1:" +
+                        std::to_string(port) + " within 1 s")));
   RankProcess alone(1, 2, port, {"connect=600"});
   EXPECT_THAT(alone.line(),
               AllOf(StartsWith("error 7011 "),
@@ -292,8 +293,9 @@ TEST_F(Processes, WhoEndsBeforeAllHaveComeEndsAll) {
   RankProcess otherOne(1, 3, another);
   std::this_thread::sleep_for(700ms);
   otherZero.signal(SIGKILL);
-  EXPECT_THAT(otherOne.line(), StartsWith("error 7001 error[FSDPQ-7001]: rank 0 "
-                                          "is gone: it ended before all ranks"));
+  EXPECT_THAT(otherOne.line(),
+              StartsWith("error 7001 error[FSDPQ-7001]: rank 0 "
+                         "is gone: it ended before all ranks"));
 }
 
 TEST_F(Processes, OthersOfTheNetworkNeedAToken) {

@@ -22,8 +22,8 @@ public:
   /// The next line it says; "" at its end, or "late" after `limit`.
   std::string line(std::chrono::milliseconds limit = std::chrono::seconds(15));
   /// The line after "ready", if it says that.
-  std::string lastLine(
-      std::chrono::milliseconds limit = std::chrono::seconds(15));
+  std::string
+  lastLine(std::chrono::milliseconds limit = std::chrono::seconds(15));
 
 private:
   pid_t process;

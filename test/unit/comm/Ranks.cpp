@@ -27,9 +27,9 @@ RankKind inProcessRanks() {
   return {"InProcess",
           {1, 2, 3, 4},
           [](int64_t size, std::chrono::milliseconds timeout) {
-            auto ranks = std::make_shared<
-                std::vector<std::unique_ptr<Communicator>>>(
-                makeInProcessRanks(size, timeout));
+            auto ranks =
+                std::make_shared<std::vector<std::unique_ptr<Communicator>>>(
+                    makeInProcessRanks(size, timeout));
             return [ranks](int64_t rank) {
               return std::move((*ranks)[static_cast<size_t>(rank)]);
             };

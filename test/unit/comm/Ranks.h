@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -16,11 +17,16 @@ namespace fsdpq::test {
 struct RankKind {
   const char *name;
   std::vector<int64_t> sizes; ///< numbers of ranks to try
-  /// That of one rank; called by all at the same time. `run` is what they share.
+  /// That of one rank; called by all at the same time. `run` is what they
+  /// share.
   std::function<std::function<std::unique_ptr<rt::Communicator>(int64_t rank)>(
       int64_t size, std::chrono::milliseconds timeout)>
       start;
 };
+
+inline std::ostream &operator<<(std::ostream &out, const RankKind &kind) {
+  return out << kind.name;
+}
 
 RankKind soloRank();
 RankKind inProcessRanks();
@@ -63,8 +69,8 @@ struct RunOptions {
   std::chrono::microseconds delays{0}; ///< before each task of a stream
 };
 
-/// Calls `action` on a thread for each of `size` ranks. A rank that throws tells
-/// the others.
+/// Calls `action` on a thread for each of `size` ranks. A rank that throws
+/// tells the others.
 std::vector<RankEnd> onRanks(const RankKind &kind, int64_t size,
                              const std::function<void(TestRank &)> &action,
                              const RunOptions &options = {});

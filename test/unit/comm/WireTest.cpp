@@ -36,12 +36,9 @@ struct Ends {
 
 TEST(Wire, BodiesComeBack) {
   const std::string text("a\0b", 3);
-  const std::string message = BodyWriter()
-                                  .number(-7)
-                                  .text(text)
-                                  .text("")
-                                  .numbers({3, 1})
-                                  .message(MessageKind::Offer);
+  const std::string message =
+      BodyWriter().number(-7).text(text).text("").numbers({3, 1}).message(
+          MessageKind::Offer);
   EXPECT_EQ(message.substr(0, 8), std::string("FSPQ\x08\0\0\0", 8));
   BodyReader body(std::string_view(message).substr(16));
   EXPECT_EQ(body.number(), -7);
@@ -68,7 +65,8 @@ TEST(Wire, LengthsBeyondTheBodyAreFound) {
 TEST(Wire, MessagesComeInPieces) {
   Ends ends;
   MessageBuffer in(100);
-  const std::string first = BodyWriter().text("one").message(MessageKind::Hello);
+  const std::string first =
+      BodyWriter().text("one").message(MessageKind::Hello);
   const std::string second = BodyWriter().message(MessageKind::Heartbeat);
   const std::string all = first + second + first;
   std::vector<Message> messages;
@@ -108,8 +106,13 @@ TEST(Greeting, TokensAreTheSameOrNot) {
   EXPECT_TRUE(sameToken("", ""));
   EXPECT_TRUE(sameToken("abc", "abc"));
   for (const auto &[a, b] : std::vector<std::pair<std::string, std::string>>{
-           {"", "a"}, {"a", ""}, {"abc", "abd"}, {"abc", "ab"}, {"aa", "a"},
-           {"ab", "abab"}, {std::string(256, 'a'), ""}}) {
+           {"", "a"},
+           {"a", ""},
+           {"abc", "abd"},
+           {"abc", "ab"},
+           {"aa", "a"},
+           {"ab", "abab"},
+           {std::string(256, 'a'), ""}}) {
     EXPECT_FALSE(sameToken(a, b)) << a << " " << b;
   }
 }
