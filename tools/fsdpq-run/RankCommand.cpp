@@ -72,6 +72,7 @@ bool isReportedByRankZero(const Error &error) {
       5020, 5021, // the loss, the gradients' norm: told to all
       5040,       // rank 0 failed in what it did for all
       7003,       // another rank failed
+      7005,       // ranks call different collectives
       7020,       // ranks mean different runs
   };
   return std::find(std::begin(ids), std::end(ids), error.id()) != std::end(ids);

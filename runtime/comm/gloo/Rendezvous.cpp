@@ -18,6 +18,9 @@ namespace {
 /// How long a caller may take to say who it is.
 constexpr milliseconds greetingTime{2000};
 
+/// For which rank 0 tells ranks that come late why there is no run.
+constexpr milliseconds lateTime{3000};
+
 /// Callers that have not said it yet; more wait to be accepted.
 constexpr size_t mostCallers = 64;
 
@@ -61,7 +64,7 @@ public:
     while (present < options.size - 1) {
       if (Clock::now() >= deadline)
         failAll(notCome());
-      await();
+      await(deadline);
       if (callers.size() < mostCallers)
         accept();
       for (Caller &caller : callers)
@@ -88,7 +91,7 @@ private:
   };
 
   void listen();
-  void await();
+  void await(Clock::time_point next);
   void accept();
   void listenTo(Caller &caller);
   void judge(Caller &caller, const Message &message);
@@ -104,6 +107,8 @@ private:
   std::vector<Caller> callers;
   std::vector<std::optional<Link>> ranks;
   int64_t present = 0; ///< beside rank 0
+  std::optional<Failure> fatal; ///< that ends the run: whoever comes is told
+  int64_t told = 0;             ///< ranks that know of it, beside rank 0
   int64_t refused = 0;
   std::string lastRefused;
   const Clock::time_point deadline;
@@ -131,9 +136,8 @@ void Host::listen() {
       "");
 }
 
-/// Waits until there is something to do.
-void Host::await() {
-  Clock::time_point next = deadline;
+/// Waits until there is something to do, or `next`.
+void Host::await(Clock::time_point next) {
   std::vector<pollfd> waits;
   if (callers.size() < mostCallers)
     waits.push_back({listener.descriptor(), POLLIN, 0});
@@ -142,7 +146,7 @@ void Host::await() {
     next = std::min(next, caller.deadline);
   }
   for (const auto &link : ranks)
-    if (link)
+    if (link && !fatal)
       waits.push_back({link->socket.descriptor(), POLLIN, 0});
   ::poll(waits.data(), waits.size(), remaining(next));
 }
@@ -178,6 +182,13 @@ void Host::judge(Caller &caller, const Message &message) {
     return refuse(caller, {7014, "the token is not that of the run that rank 0 "
                                  "at " +
                                      place + " belongs to"});
+  if (fatal) {
+    sendSome(caller.socket.descriptor(),
+             failureMessage(MessageKind::Failed, *fatal));
+    caller.socket.close();
+    ++told;
+    return;
+  }
   const std::string name = "rank " + std::to_string(greeting->rank);
   const bool isNumber = greeting->rank >= 0 && greeting->rank < options.size;
   const auto index = static_cast<size_t>(greeting->rank);
@@ -187,6 +198,8 @@ void Host::judge(Caller &caller, const Message &message) {
   if (const auto difference = differenceOf(*greeting, own)) {
     sendSome(caller.socket.descriptor(),
              failureMessage(MessageKind::Failed, *difference));
+    caller.socket.close();
+    ++told;
     failAll(*difference);
   }
   if (!isNumber)
@@ -223,8 +236,25 @@ Failure Host::notCome() const {
 void Host::failAll(const Failure &failure) {
   const std::string message = failureMessage(MessageKind::Failed, failure);
   for (const auto &link : ranks)
-    if (link)
+    if (link) {
       sendSome(link->socket.descriptor(), message);
+      ++told;
+    }
+  // Ranks that are still on their way would look for rank 0 until their time is
+  // over, and not learn why it is gone.
+  fatal = failure;
+  const Clock::time_point end = Clock::now() + lateTime;
+  while (told < options.size - 1 && Clock::now() < end) {
+    await(end);
+    if (callers.size() < mostCallers)
+      accept();
+    for (Caller &caller : callers)
+      if (caller.socket.isOpen())
+        listenTo(caller);
+    std::erase_if(callers, [](const Caller &caller) {
+      return !caller.socket.isOpen();
+    });
+  }
   throw failure.at(whoConnects(options));
 }
 

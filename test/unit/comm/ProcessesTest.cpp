@@ -235,6 +235,21 @@ TEST_F(Processes, AnotherPlanEndsAll) {
                                     testing::Not(HasSubstr("version"))));
 }
 
+/// A rank that comes after the run has failed is told so, and does not look for
+/// rank 0 until its time is over.
+TEST_F(Processes, WhoComesAfterTheFailureIsToldToo) {
+  const uint16_t port = freePort();
+  RankProcess zero(0, 3, port, {"plan=abc"});
+  RankProcess two(2, 3, port, {"plan=xyz"});
+  EXPECT_THAT(two.line(), StartsWith("error 7013 "));
+  const auto start = Clock::now();
+  RankProcess one(1, 3, port, {"plan=abc"});
+  EXPECT_THAT(one.line(), AllOf(StartsWith("error 7013 "),
+                                HasSubstr("rank 2 has another plan hash")));
+  EXPECT_THAT(zero.line(), StartsWith("error 7013 "));
+  EXPECT_LT(Clock::now() - start, 4s);
+}
+
 TEST_F(Processes, AnotherWorldSizeEndsAll) {
   const uint16_t port = freePort();
   RankProcess zero(0, 2, port);

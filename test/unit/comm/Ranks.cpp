@@ -25,7 +25,7 @@ RankKind soloRank() {
 
 RankKind inProcessRanks() {
   return {"InProcess",
-          {1, 2, 3, 4},
+          {1, 2, 3, 4, 8},
           [](int64_t size, std::chrono::milliseconds timeout) {
             auto ranks =
                 std::make_shared<std::vector<std::unique_ptr<Communicator>>>(
