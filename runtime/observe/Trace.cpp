@@ -114,6 +114,11 @@ std::vector<Trace::FunctionTimes> Trace::functionTimes() const {
   return result;
 }
 
+void Trace::restartTimes() {
+  for (Track &track : tracks)
+    track.sums.clear();
+}
+
 std::vector<Trace::LabelTimes> Trace::labelTimes() const {
   std::vector<LabelTimes> result;
   for (const Label &label : labels)

@@ -86,6 +86,8 @@ public:
     uint64_t count;
     double seconds;
   };
+  /// What was measured so far counts no more in times; events stay.
+  void restartTimes();
   /// In the order of the labels; those that were never executed count 0.
   std::vector<LabelTimes> labelTimes() const;
 

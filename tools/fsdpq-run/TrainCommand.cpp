@@ -179,6 +179,10 @@ int runTrain(const CommandLine &line, Settings settings,
             metrics->write(record);
           if (display)
             display->show(record);
+          // The first step touches memory and makes the library's code.
+          if (record.step == 1 && trainer->totalSteps() > 1 &&
+              !settings.saveHardware.empty())
+            session.executor().trace()->restartTimes();
         },
         [&] { return signals.received() != 0; });
   }
