@@ -151,6 +151,7 @@ int runPlan(const CommandLine &line) {
                 .text() +
             "\n";
   printResult(text + "Plan " + plan->hash() + "\n" + statistics(plan->plan()));
+  requireBudget(settings, *plan);
   return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "tools/fsdpq-run/PlanSource.h"
 
+#include "runtime/plan/MemoryTable.h"
 #include "runtime/support/AtomicFile.h"
 #include "runtime/support/Error.h"
 #include "runtime/support/MappedFile.h"
@@ -144,7 +145,24 @@ makePlan(const Settings &settings, const ModelInput &model, Bytes &bytes) {
                                                       : "compiled plan");
   if (isRead && settings.command != Plan)
     checkPlan(settings, *plan);
+  if (settings.command != Plan)
+    requireBudget(settings, *plan);
   return plan;
+}
+
+void requireBudget(const Settings &settings, const rt::LoadedPlan &plan) {
+  const uint64_t bytes = rt::buildMemoryTable(plan.plan()).total;
+  if (settings.memoryBudget == 0 ||
+      bytes <= static_cast<uint64_t>(settings.memoryBudget))
+    return;
+  throw Error(6056, ExitCode::DoesNotFit,
+              "a process needs " + rt::formatBytes(bytes) +
+                  "; --memory_budget allows " +
+                  rt::formatBytes(static_cast<uint64_t>(settings.memoryBudget)),
+              "",
+              "recompute (--use_gradient_checkpointing), lower --batch_size or "
+              "--context_length, gather half a layer at a time (--fsdp_units "
+              "attn+mlp), or take more processes");
 }
 
 std::shared_ptr<const rt::LoadedPlan>

@@ -16,10 +16,14 @@ namespace fsdpq::run {
 /// compilation: the IR is then printed. Throws Error 6020 (BadInput) if the
 /// model cannot be compiled, 6023 if there are no architectures, 6028 if the
 /// plan of --plan is for another command, other adapters, smaller micro-batches
-/// or another number of ranks.
+/// or another number of ranks, and 6056 (DoesNotFit), save for the command
+/// plan, if it needs more than --memory_budget.
 std::shared_ptr<const rt::LoadedPlan>
 obtainPlan(const Settings &settings, const ModelInput &model,
            rt::Communicator &communicator);
+
+/// Error 6056 if the plan needs more than --memory_budget.
+void requireBudget(const Settings &settings, const rt::LoadedPlan &plan);
 
 /// The most tokens that a micro-batch of the plan may have.
 int64_t tokenCapacity(const rt::LoadedPlan &plan);
