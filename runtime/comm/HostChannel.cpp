@@ -1,6 +1,7 @@
 #include "runtime/comm/HostChannel.h"
 
 #include "runtime/plan/Communication.h"
+#include "runtime/plan/Elements.h"
 
 #include <algorithm>
 #include <cstring>
@@ -12,18 +13,6 @@ namespace {
 /// Terms of a sum travel in pieces, so that a rank needs room for one piece of
 /// each other rank only.
 constexpr int64_t pieceBytes = int64_t(1) << 20;
-
-int64_t widthOf(plan::CommType type) {
-  switch (type) {
-  case plan::CommType::U8:
-    return 1;
-  case plan::CommType::F32:
-    return 4;
-  case plan::CommType::F64:
-    return 8;
-  }
-  return 1;
-}
 
 template <typename T>
 void addAs(std::byte *sum, const std::byte *term, int64_t bytes) {
@@ -98,7 +87,7 @@ void HostChannel::reduceScatter(DeviceAddress from, DeviceAddress to,
                                 const char *where) {
   const CollectiveCall call{CollectiveCall::Kind::ReduceScatter, type,
                             accumulate, ranges, ++sequence,
-                            elements * widthOf(type)};
+                            elements * elementBytes(type)};
   device.hostCall(
       [this, call, where, from, to] {
         reduce(call, where, pointer(from), pointer(to));
@@ -109,7 +98,7 @@ void HostChannel::reduceScatter(DeviceAddress from, DeviceAddress to,
 void HostChannel::allReduce(DeviceAddress data, int64_t elements,
                             plan::CommType type, const char *where) {
   const CollectiveCall call{CollectiveCall::Kind::AllReduce, type, false, 1,
-                            ++sequence, elements * widthOf(type)};
+                            ++sequence, elements * elementBytes(type)};
   device.hostCall(
       [this, call, where, data] { sumEverywhere(call, where, pointer(data)); },
       stream);
@@ -171,7 +160,7 @@ void HostChannel::sumEverywhere(const CollectiveCall &call, const char *where,
   }
   // Each rank sums a range of the data, then all take each other's. Ranges are
   // whole elements; those beyond the end are cut.
-  const int64_t width = widthOf(call.type), elements = call.bytes / width;
+  const int64_t width = elementBytes(call.type), elements = call.bytes / width;
   const int64_t share = (elements + size() - 1) / size() * width;
   CollectiveCall part = call;
   part.bytes = share;

@@ -6,22 +6,6 @@ namespace fsdpq::rt {
 
 namespace {
 
-/// The unit whose parameters or gradients a collective moves, else the slice
-/// that it reads.
-std::string movedThing(const plan::Plan &plan, uint32_t source,
-                       uint32_t destination) {
-  for (uint32_t number : {source, destination}) {
-    const int32_t unit = plan.slices()->Get(number)->unit();
-    if (unit >= 0)
-      return plan.units()->Get(static_cast<uint32_t>(unit))->name()->str();
-  }
-  for (const plan::Unit *unit : *plan.units())
-    if (destination == unit->range() ||
-        static_cast<int64_t>(destination) == unit->gradient())
-      return unit->name()->str();
-  return plan.slices()->Get(source)->name()->str();
-}
-
 /// What follows the opcode in a name.
 std::string objectOf(const plan::Plan &plan,
                      const plan::Instruction &instruction) {
@@ -30,20 +14,8 @@ std::string objectOf(const plan::Plan &plan,
     return plan.slices()->Get(instruction.op_as_Copy()->dst())->name()->str();
   case plan::Op::Fill:
     return plan.slices()->Get(instruction.op_as_Fill()->dst())->name()->str();
-  case plan::Op::AllGather: {
-    const plan::AllGather &gather = *instruction.op_as_AllGather();
-    return movedThing(plan, gather.src(), gather.dst());
-  }
-  case plan::Op::ReduceScatter: {
-    const plan::ReduceScatter &reduce = *instruction.op_as_ReduceScatter();
-    return movedThing(plan, reduce.src(), reduce.dst());
-  }
-  case plan::Op::AllReduce: {
-    const plan::AllReduce &reduce = *instruction.op_as_AllReduce();
-    return movedThing(plan, reduce.data(), reduce.data());
-  }
   default:
-    return "";
+    return movedName(plan, instruction);
   }
 }
 

@@ -59,6 +59,16 @@ int32_t unitOf(const plan::Plan &plan, const Ends &ends) {
 
 } // namespace
 
+std::string movedName(const plan::Plan &plan,
+                      const plan::Instruction &instruction) {
+  Ends ends;
+  if (!endsOf(instruction, ends))
+    return "";
+  const int32_t unit = unitOf(plan, ends);
+  return unit >= 0 ? plan.units()->Get(static_cast<uint32_t>(unit))->name()->str()
+                   : plan.slices()->Get(ends.source)->name()->str();
+}
+
 uint64_t trafficBytes(const plan::Plan &plan,
                       const plan::Instruction &instruction) {
   Ends ends;

@@ -36,6 +36,11 @@ struct Traffic {
 std::vector<Traffic> communicationOf(const plan::Plan &plan,
                                      const plan::Function &function);
 
+/// What a collective moves: the name of the unit whose parameters or gradients
+/// these are, else of the slice it reads. "" for other instructions.
+std::string movedName(const plan::Plan &plan,
+                      const plan::Instruction &instruction);
+
 /// Bytes that one call of a collective moves; 0 for other instructions.
 uint64_t trafficBytes(const plan::Plan &plan,
                       const plan::Instruction &instruction);

@@ -1,8 +1,12 @@
 #include "runtime/train/StopSignals.h"
 
+#include "runtime/support/StopSignalMask.h"
+
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <ctime>
+#include <mutex>
 
 namespace fsdpq::rt {
 
@@ -42,9 +46,21 @@ StopSignals::StopSignals() {
   for (auto &[number, previous] : caught)
     if (number != SIGHUP || previous.sa_handler != SIG_IGN)
       ::sigaction(number, &note, nullptr);
+
+  // It starts with the mask of this thread, which does not block them yet.
+  watcher = std::jthread([](std::stop_token stop) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any().wait(lock, stop, [] { return false; });
+  });
+  const sigset_t set = stopSignalSet();
+  ::pthread_sigmask(SIG_BLOCK, &set, &maskBefore);
 }
 
 StopSignals::~StopSignals() {
+  watcher.request_stop();
+  watcher.join();
+  ::pthread_sigmask(SIG_SETMASK, &maskBefore, nullptr);
   for (auto &[number, previous] : caught)
     ::sigaction(number, &previous, nullptr);
 }

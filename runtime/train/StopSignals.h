@@ -2,6 +2,7 @@
 #pragma once
 
 #include <csignal>
+#include <thread>
 
 namespace fsdpq::rt {
 
@@ -27,6 +28,9 @@ private:
     struct sigaction previous;
   };
   Caught caught[3] = {{SIGINT, {}}, {SIGTERM, {}}, {SIGHUP, {}}};
+  sigset_t maskBefore; ///< of the thread that made this
+  /// Takes the signals, so that no thread that computes is interrupted.
+  std::jthread watcher;
 };
 
 } // namespace fsdpq::rt

@@ -2,6 +2,7 @@
 #include "runtime/device/cpu/ObjectLoader.h"
 #include "runtime/plan/PlanCheck.h"
 #include "runtime/support/Error.h"
+#include "runtime/support/StopSignalMask.h"
 
 #include <algorithm>
 #include <array>
@@ -23,6 +24,14 @@ T *pointer(DeviceAddress address) {
   return reinterpret_cast<T *>(address);
 }
 
+/// Once for each of OpenMP's threads.
+void keepFromSignals() {
+  thread_local bool isDone = false;
+  if (!isDone)
+    blockStopSignals();
+  isDone = true;
+}
+
 /// Calls body(begin, end) for contiguous ranges that make up [0, count), on at
 /// most `threads` threads. Which thread gets which range depends on nothing but
 /// the numbers.
@@ -35,6 +44,8 @@ void inParallel(int64_t count, int64_t threads, const Body &body) {
   }
 #pragma omp parallel num_threads(static_cast <int>(threads))
   {
+    if (omp_get_thread_num() > 0)
+      keepFromSignals();
     // OpenMP may give fewer threads than asked for.
     const int64_t parts = omp_get_num_threads(), part = omp_get_thread_num();
     const int64_t size = count / parts, rest = count % parts;

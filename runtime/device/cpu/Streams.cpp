@@ -1,4 +1,6 @@
 #include "runtime/device/cpu/Streams.h"
+
+#include "runtime/support/StopSignalMask.h"
 #include "runtime/support/Error.h"
 
 #include <string>
@@ -59,6 +61,7 @@ void Streams::fail(std::exception_ptr cause) {
 }
 
 void Streams::work(Worker &worker, uint64_t seed) {
+  blockStopSignals();
   std::mt19937_64 random(seed);
   std::unique_lock lock(mutex);
   while (true) {

@@ -10,6 +10,8 @@
 
 #include <cmath>
 #include <csignal>
+#include <thread>
+#include <unistd.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -134,6 +136,13 @@ TEST_F(ToyTraining, NonFiniteLossNamesTheStepAndUpdatesNothing) {
   EXPECT_TRUE(records.empty());
 }
 
+/// A thread of its own takes the signal.
+static void sendAndAwait(int number, const StopSignals &signals) {
+  ::kill(::getpid(), number);
+  while (signals.received() == 0)
+    std::this_thread::yield();
+}
+
 TEST_F(ToyTraining, StopsAfterTheStep) {
   const auto rows = rowsOf({{1}, {1}, {1}, {1}});
   Trainer trainer(*executor, rows, inOrder(1));
@@ -142,7 +151,7 @@ TEST_F(ToyTraining, StopsAfterTheStep) {
   const TrainingResult result = trainer.run(
       [&](const StepRecord &record) {
         if (record.step == 2) // the third step finds it
-          std::raise(SIGTERM);
+          sendAndAwait(SIGTERM, signals);
       },
       [&] { return signals.received() != 0; });
   EXPECT_EQ(result.steps, 3);
