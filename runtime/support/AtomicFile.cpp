@@ -9,8 +9,28 @@
 
 namespace fsdpq::rt {
 
+void requireReplaceable(const std::string &path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) &&
+      !std::filesystem::is_regular_file(status))
+    throw Error(1304, ExitCode::BadInput,
+                "'" + path + "' is no regular file and must not be replaced", "",
+                "name a file");
+}
+
+/// Where a file of this name is, if it is a link.
+static std::string target(const std::string &path) {
+  requireReplaceable(path);
+  std::error_code error;
+  const auto place = std::filesystem::weakly_canonical(path, error);
+  return std::filesystem::is_symlink(path, error) && !place.empty()
+             ? place.string()
+             : path;
+}
+
 AtomicFile::AtomicFile(std::string finalPath)
-    : path(std::move(finalPath)),
+    : path(target(finalPath)),
       temporary(path + ".tmp." + std::to_string(::getpid())) {
   descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor < 0)

@@ -6,9 +6,15 @@
 
 namespace fsdpq::rt {
 
-/// A file being written beside its final name. commit() flushes it to the disk
+/// Error 1304 (BadInput) if something that is no regular file stands under
+/// `path`: a folder or a device must not be replaced by a file.
+void requireReplaceable(const std::string &path);
+
+/// A file being written beside its final name (of a symbolic link: beside what
+/// it names). commit() flushes it to the disk
 /// and renames it; without commit() it is removed and whatever stood under the
-/// final name stays. Throws Error 1301 when the system refuses (disk full).
+/// final name stays. Throws Error 1301 when the system refuses (disk full), and
+/// 1304.
 class AtomicFile {
 public:
   explicit AtomicFile(std::string path);

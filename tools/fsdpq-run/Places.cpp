@@ -1,5 +1,6 @@
 #include "tools/fsdpq-run/Places.h"
 
+#include "runtime/support/AtomicFile.h"
 #include "runtime/support/Error.h"
 
 #include <cerrno>
@@ -69,6 +70,7 @@ void requireFolderOf(const std::string &path, const std::string &option) {
                     "the folder of " + option +
                         " cannot be written to: " + std::strerror(errno),
                     path, "check the path");
+  rt::requireReplaceable(path);
 }
 
 } // namespace fsdpq::run
