@@ -20,14 +20,20 @@ static int statusOf(Body body) {
   return status;
 }
 
+/// To the process, of which another thread takes it.
+static void send(int number) {
+  ::kill(::getpid(), number);
+  ::usleep(100000);
+}
+
 TEST(StopSignals, TheFirstIsNoted) {
   const int status = statusOf([] {
     StopSignals signals;
     if (signals.received() != 0)
       return 1;
-    ::raise(SIGTERM);
-    ::raise(SIGTERM); // passed on by somebody else, too
-    ::raise(SIGINT);
+    send(SIGTERM);
+    send(SIGTERM); // passed on by somebody else, too
+    send(SIGINT);
     return signals.received() == SIGTERM ? 42 : 2;
   });
   ASSERT_TRUE(WIFEXITED(status)) << status;
@@ -37,9 +43,9 @@ TEST(StopSignals, TheFirstIsNoted) {
 TEST(StopSignals, ALaterOneEndsTheProcess) {
   const int status = statusOf([] {
     StopSignals signals;
-    ::raise(SIGTERM);
+    send(SIGTERM);
     ::usleep(1100000);
-    ::raise(SIGINT);
+    send(SIGINT);
     return 1;
   });
   ASSERT_TRUE(WIFSIGNALED(status)) << status;
@@ -53,10 +59,10 @@ TEST(StopSignals, AnIgnoredHangUpStaysIgnored) {
     std::signal(SIGHUP, SIG_IGN);
     std::signal(SIGINT, SIG_IGN);
     StopSignals signals;
-    ::raise(SIGHUP);
+    send(SIGHUP);
     if (signals.received() != 0)
       return 1;
-    ::raise(SIGINT);
+    send(SIGINT);
     return signals.received() == SIGINT ? 42 : 2;
   });
   ASSERT_TRUE(WIFEXITED(status)) << status;

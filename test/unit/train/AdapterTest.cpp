@@ -194,7 +194,7 @@ TEST_F(Adapter, FailureLeavesTheOldAdapter) {
   EXPECT_EQ(errorId([&] {
               saveAdapter(executor, AdapterConfig(), folder.path());
             }),
-            1301);
+            1304);
   EXPECT_EQ(readFile(folder.path(adapterConfigFile)), "old configuration");
   size_t entries = 0;
   for ([[maybe_unused]] const auto &entry :
