@@ -30,7 +30,7 @@ struct LaunchOptions {
   bool divideThreads = true;
   /// What the others have after a rank failed, to learn of it and to end by
   /// themselves; then SIGTERM, and the last time later SIGKILL.
-  std::chrono::milliseconds timeToEnd{3000}, timeToTerminate{3000};
+  std::chrono::milliseconds timeToEnd{3000}, timeToTerminate{1500};
 };
 
 /// Starts the ranks [setup.rank, setup.rank + setup.starts) and waits for all.
