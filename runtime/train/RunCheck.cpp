@@ -2,35 +2,80 @@
 
 #include "runtime/support/Error.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <string_view>
 
 namespace fsdpq::rt {
 
-uint64_t fingerprintRows(const std::vector<Row> &rows) {
-  // FNV-1a over 64-bit words.
-  uint64_t hash = 0xCBF29CE484222325;
-  const auto add = [&hash](uint64_t word) {
-    hash = (hash ^ word) * 0x100000001B3;
-    hash ^= hash >> 32; // a product's upper half never reaches the lower one
-  };
-  for (const Row &row : rows) {
-    add(row.ids.size());
-    for (size_t i = 0; i < row.ids.size(); ++i)
-      add(static_cast<uint64_t>(static_cast<uint32_t>(row.ids[i])) << 32 |
-          static_cast<uint32_t>(row.labels[i]));
+namespace {
+
+/// FNV-1a over 64-bit words.
+class Hash {
+public:
+  void add(uint64_t word) {
+    value_ = (value_ ^ word) * 0x100000001B3;
+    value_ ^= value_ >> 32; // a product's upper half never reaches the lower
   }
-  return hash;
+  void add(std::string_view text) {
+    add(text.size());
+    for (const char c : text)
+      add(static_cast<uint64_t>(static_cast<unsigned char>(c)));
+  }
+  uint64_t value() const { return value_; }
+
+private:
+  uint64_t value_ = 0xCBF29CE484222325;
+};
+
+} // namespace
+
+uint64_t fingerprintRows(const std::vector<Row> &rows) {
+  Hash hash;
+  for (const Row &row : rows) {
+    hash.add(row.ids.size());
+    for (size_t i = 0; i < row.ids.size(); ++i)
+      hash.add(static_cast<uint64_t>(static_cast<uint32_t>(row.ids[i])) << 32 |
+               static_cast<uint32_t>(row.labels[i]));
+  }
+  return hash.value();
+}
+
+uint64_t fingerprintTensors(const TensorSource &source) {
+  constexpr int64_t sample = 256; // at the start, in the middle, at the end
+  Hash hash;
+  std::vector<float> values;
+  for (const std::string &name : source.names()) {
+    const TensorInfo &tensor = *source.find(name);
+    hash.add(std::string_view(name));
+    hash.add(std::string_view(tensor.storedType));
+    for (const int64_t size : tensor.shape)
+      hash.add(static_cast<uint64_t>(size));
+    if (tensor.dtype == DType::Other)
+      continue;
+    const int64_t elements = tensor.elements();
+    for (const int64_t begin :
+         {int64_t(0), elements / 2, std::max<int64_t>(elements - sample, 0)}) {
+      const int64_t end = std::min(begin + sample, elements);
+      values.resize(static_cast<size_t>(end - begin));
+      source.readF32(tensor, begin, end, values.data());
+      for (const float value : values)
+        hash.add(static_cast<uint64_t>(std::bit_cast<uint32_t>(value)));
+    }
+  }
+  return hash.value();
 }
 
 namespace {
 
-/// Plan and data first, each a line, then the lines of the options.
+/// Plan, data and weights first, each a line, then the lines of the options.
 std::string encode(const RunIdentity &identity) {
-  char data[17];
-  std::snprintf(data, sizeof data, "%016llx",
-                static_cast<unsigned long long>(identity.data));
-  return identity.planHash + "\n" + data + "\n" + identity.options;
+  char hashes[2 * 17 + 1];
+  std::snprintf(hashes, sizeof hashes, "%016llx\n%016llx",
+                static_cast<unsigned long long>(identity.data),
+                static_cast<unsigned long long>(identity.weights));
+  return identity.planHash + "\n" + hashes + "\n" + identity.options;
 }
 
 /// Cuts the first line off.
@@ -60,6 +105,8 @@ void compare(std::string_view first, std::string_view other, size_t rank) {
   if (const auto a = takeLine(first), b = takeLine(other); a != b)
     fail(rank, "other data", a, b,
          "give all ranks the same data file and tokenizer");
+  if (const auto a = takeLine(first), b = takeLine(other); a != b)
+    fail(rank, "other weights", a, b, "give all ranks the same checkpoint");
   while (!first.empty() || !other.empty())
     if (const auto a = takeLine(first), b = takeLine(other); a != b)
       fail(rank, "other options", a, b, "give all ranks the same options");

@@ -121,6 +121,8 @@ void checkRanks(rt::Communicator &communicator, const Settings &settings,
                      std::to_string(std::hash<std::string>()(model.configText));
   if (data)
     identity.data = rt::fingerprintRows(data->rows);
+  if (communicator.size() > 1)
+    identity.weights = rt::fingerprintTensors(*model.files.tensors);
   rt::checkRanksAgree(communicator, identity);
 }
 

@@ -34,6 +34,52 @@ TEST(RunCheck, FingerprintDependsOnAllOfTheRows) {
   EXPECT_TRUE(changed([](auto &r) { r.emplace_back(); }));
 }
 
+namespace {
+
+/// One tensor of a model.
+class OneTensor final : public TensorSource {
+public:
+  explicit OneTensor(std::vector<float> numbers) : values(std::move(numbers)) {
+    info.name = "w";
+    info.shape = {static_cast<int64_t>(values.size())};
+    info.storedType = "F32";
+  }
+  const TensorInfo *find(std::string_view name) const override {
+    return name == info.name ? &info : nullptr;
+  }
+  std::vector<std::string> names() const override { return {info.name}; }
+  void readF32(const TensorInfo &, int64_t begin, int64_t end,
+               float *out) const override {
+    std::copy(values.begin() + begin, values.begin() + end, out);
+  }
+  void readI64(const TensorInfo &, int64_t, int64_t, int64_t *) const override {}
+  void release(const TensorInfo &) const override {}
+  std::string location() const override { return "one tensor"; }
+
+  TensorInfo info;
+  std::vector<float> values;
+};
+
+} // namespace
+
+TEST(RunCheck, FingerprintOfTensors) {
+  const OneTensor usual(std::vector<float>(5000, 0.5f));
+  std::set<uint64_t> seen{fingerprintTensors(usual)};
+  EXPECT_EQ(fingerprintTensors(usual), *seen.begin());
+  // First and last values and some in the middle are looked at.
+  for (const size_t place : {0, 255, 2500, 4999}) {
+    OneTensor other = usual;
+    other.values[place] = 0.25f;
+    EXPECT_TRUE(seen.insert(fingerprintTensors(other)).second) << place;
+  }
+  OneTensor renamed = usual, reshaped = usual;
+  renamed.info.name = "v";
+  reshaped.info.shape = {50, 100};
+  EXPECT_TRUE(seen.insert(fingerprintTensors(renamed)).second);
+  EXPECT_TRUE(seen.insert(fingerprintTensors(reshaped)).second);
+  fingerprintTensors(OneTensor({}));
+}
+
 /// How the ranks end when rank 1 of three has `other`.
 static std::vector<RankEnd> endsWith(const RunIdentity &other) {
   return onRanks(3, [&](Communicator &communicator) {
@@ -53,6 +99,9 @@ TEST(RunCheck, WhatDiffersIsNamedOnAllRanks) {
       {{"abcd", "seed: 1\nrank: 8\n", 8},
        "rank 1 has other data than rank 0: '0000000000000008', not "
        "'0000000000000007'"},
+      {{"abcd", "seed: 1\nrank: 8\n", 7, 1},
+       "rank 1 has other weights than rank 0: '0000000000000001', not "
+       "'0000000000000000'"},
       {{"abcd", "seed: 1\nrank: 9\n", 7},
        "rank 1 has other options than rank 0: 'rank: 9', not 'rank: 8'"},
       {{"abcd", "seed: 1\n", 7},
