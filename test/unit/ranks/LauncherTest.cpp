@@ -136,6 +136,17 @@ const char sleeps[] = "echo $$ > pid.$RANK.new; mv pid.$RANK.new pid.$RANK; "
 
 //===--- What a rank is told ------------------------------------------------//
 
+TEST_F(LauncherTest, OfEqualEndsTheLowestRankIsNamed) {
+  EXPECT_EQ(run(3, "[ $RANK = 0 ] && sleep 0.3; exit 2"), 2);
+  EXPECT_THAT(errors(), testing::HasSubstr("rank 0 failed first, with exit code 2"));
+}
+
+TEST_F(LauncherTest, AStoppedRankIsNamedAndKilled) {
+  EXPECT_EQ(run(3, "[ $RANK = 1 ] && kill -STOP $$; sleep 0.2; exit 5"), 5);
+  EXPECT_THAT(errors(), testing::HasSubstr("rank 1 did not answer and was killed"));
+  EXPECT_LT(took, 5s);
+}
+
 TEST_F(LauncherTest, VariablesOfARank) {
   ASSERT_EQ(::setenv("FSDPQ_LISTEN_FD", "77", 1), 0);
   ASSERT_EQ(::setenv("RANK", "9", 1), 0);

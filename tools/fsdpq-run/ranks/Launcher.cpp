@@ -116,6 +116,7 @@ struct Rank {
   int number = 0;            ///< among the ranks of the run
   std::optional<int> status; ///< of waitpid, once it has ended
   bool wasEnded = false;     ///< by a signal of the launcher
+  bool wasKilled = false;    ///< and did not obey the first one
 
   bool isRunning() const { return !status; }
   int killedBy() const { return WIFSIGNALED(*status) ? WTERMSIG(*status) : 0; }
@@ -267,8 +268,10 @@ private:
 
   /// What the ranks do after this is no cause of anything.
   void endAll(int number) {
-    for (Rank &rank : ranks)
+    for (Rank &rank : ranks) {
       rank.wasEnded |= rank.isRunning();
+      rank.wasKilled |= rank.isRunning() && number == SIGKILL;
+    }
     signalAll(number);
   }
 
@@ -314,6 +317,18 @@ private:
 
   //===--- End ------------------------------------------------------------===//
 
+  /// The lowest of the ranks that ended as `rank` did: of those with one failure
+  /// it is the one that says so.
+  const Rank &withSameEnd(const Rank &rank) const {
+    const Rank *lowest = &rank;
+    for (const Rank *other : failed)
+      if (rank.killedBy() == 0 && other->killedBy() == 0 &&
+          other->exitCode() == rank.exitCode() &&
+          other->number < lowest->number)
+        lowest = other;
+    return *lowest;
+  }
+
   int conclude() const {
     if (failed.empty()) {
       const bool areAllDone =
@@ -327,7 +342,17 @@ private:
           return rank->killedBy() != 0 ||
                  rank->exitCode() != static_cast<int>(ExitCode::PeerFailure);
         });
-    const Rank &first = cause == failed.end() ? *failed.front() : **cause;
+    // Where the others only miss a rank, that is the one which had to be killed.
+    const auto stuck =
+        std::find_if(ranks.begin(), ranks.end(),
+                     [](const Rank &rank) { return rank.wasKilled; });
+    if (cause == failed.end() && stuck != ranks.end()) {
+      writeAll("error[FSDPQ-6055]: rank " + std::to_string(stuck->number) +
+               " did not answer and was killed\n");
+      return static_cast<int>(ExitCode::PeerFailure);
+    }
+    const Rank &first =
+        withSameEnd(cause == failed.end() ? *failed.front() : **cause);
     std::string text =
         "error[FSDPQ-6055]: rank " + std::to_string(first.number);
     if (const int number = first.killedBy())
