@@ -33,6 +33,11 @@ std::unique_ptr<rt::Communicator> connect(const RankSetup &setup,
   options.token = setup.token;
   options.fingerprint = {{"plan format", std::to_string(rt::planVersion)}};
   options.collectiveTimeout = settings.collectiveTimeout;
+  // Nobody but us starts the others: they may be late, or never come.
+  if (setup.listenDescriptor < 0 && setup.rank == 0)
+    note("waiting at " + setup.masterAddress + ":" +
+         std::to_string(setup.masterPort) + " for " +
+         std::to_string(setup.ranks - 1) + " more processes");
   return rt::connectGloo(options);
 }
 

@@ -74,6 +74,19 @@ TEST(RankSetup, NothingSaid) {
 
 //===--- Our launcher -------------------------------------------------------//
 
+TEST(RankSetup, RanksOfOneHostMeetAtItsLoopbackAddress) {
+  EXPECT_EQ(setupOf({}, {.ranksPerHost = 2, .masterAddress = "127.0.0.1"})
+                .masterAddress,
+            "127.0.0.1");
+  EXPECT_EQ(errorId(
+                [] {
+                  setupOf({}, {.ranksPerHost = 2,
+                               .masterAddress = "first.example"});
+                },
+                "meet at 127.0.0.1"),
+            6050);
+}
+
 TEST(RankSetup, StartsRanks) {
   const RankSetup setup = setupOf({}, {.ranksPerHost = 4});
   EXPECT_EQ(setup.starts, 4);

@@ -206,6 +206,11 @@ private:
   }
 
   void requireAgreement() const {
+    const std::string address = options.masterAddress.value_or("localhost");
+    if (setup.isOnOneHost() && setup.ranks > 1 && address != "localhost" &&
+        address != "127.0.0.1")
+      contradict("--master_addr is " + address +
+                 ", but all ranks are on this host and meet at 127.0.0.1");
     if (options.ranks && *options.ranks != setup.ranks)
       contradict("--world_size is " + std::to_string(*options.ranks) +
                  ", but the run has " + std::to_string(setup.ranks) +

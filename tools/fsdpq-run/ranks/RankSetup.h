@@ -11,10 +11,9 @@
 // What is told twice must agree.
 //
 // Rank 0 of a run on one host listens on the loopback address. On several hosts
-// it listens at --master_addr (MASTER_ADDR, under SLURM else the first host)
-// and
-// --master_port (MASTER_PORT, under SLURM else a port made of the job's
-// number), and a job token is needed.
+// it listens at --master_addr (MASTER_ADDR, under SLURM else the first host) and
+// --master_port (MASTER_PORT, under SLURM else a port made of the job's number),
+// and a job token is needed.
 //
 // Errors (exit code BadInput): 6050 two of these contradict each other, 6051 a
 // variable is missing or cannot be, 6052 see JobToken.h.
