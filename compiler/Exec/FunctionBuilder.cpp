@@ -79,9 +79,8 @@ Value FunctionBuilder::makeSubslice(Value sourceSlice, int64_t bytes,
       getTable(builder, offsets), FlatSymbolRefAttr(), DenseI64ArrayAttr());
 }
 
-/// Equal ordinals need but one entry.
-static DenseI64ArrayAttr getOrdinalsAttr(Builder &builder,
-                                         ArrayRef<int64_t> ordinals) {
+DenseI64ArrayAttr
+FunctionBuilder::getOrdinalsAttr(ArrayRef<int64_t> ordinals) {
   return builder.getDenseI64ArrayAttr(
       llvm::all_equal(ordinals) ? ordinals.take_front() : ordinals);
 }
@@ -91,7 +90,7 @@ Value FunctionBuilder::makeMember(Value source, int64_t offset, int64_t bytes,
                                   ArrayRef<int64_t> ordinals) {
   auto sub = makeSubslice(source, bytes, offset).getDefiningOp<exec::SubsliceOp>();
   sub.setUnitAttr(FlatSymbolRefAttr::get(unit.getSymNameAttr()));
-  sub.setOrdinalsAttr(getOrdinalsAttr(builder, ordinals));
+  sub.setOrdinalsAttr(getOrdinalsAttr(ordinals));
   sub.setLevel(level); // of the ordinals
   return sub;
 }

@@ -75,6 +75,8 @@ private:
   /// The same, said to hold parameters of a unit.
   Value makeMember(Value source, int64_t offset, int64_t bytes,
                    fsdp::UnitOp unit, ArrayRef<int64_t> ordinals);
+  /// Equal ordinals need but one entry.
+  DenseI64ArrayAttr getOrdinalsAttr(ArrayRef<int64_t> ordinals);
   Value makeOffset(Value source, int64_t offset);
   int64_t getBytes(Value slice) const;
 

@@ -123,9 +123,7 @@ void FunctionBuilder::buildGather(fsdp::AllGatherStartOp op, Layers layers) {
   Value range = makeSlice(op.getUnit(), storage.getRange(op.getUnit()), ordinals);
   auto source = range.getDefiningOp<exec::SliceOp>();
   source.setUnitAttr(op.getUnitAttr());
-  source.setOrdinalsAttr(builder.getDenseI64ArrayAttr(
-      llvm::all_equal(ordinals) ? ArrayRef(ordinals).take_front()
-                                : ArrayRef(ordinals)));
+  source.setOrdinalsAttr(getOrdinalsAttr(ordinals));
   Value whole;
   int64_t event;
   auto keep = kept.find(op.getUnit());
