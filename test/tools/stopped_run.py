@@ -42,4 +42,6 @@ def stop_by(number):
                     "--context_length", "32", "--adapter", out], check=True)
 
 
+# Under nohup the tests' own processes ignore it, and a run that starts so does too.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 stop_by(getattr(signal, signal_name))
