@@ -122,23 +122,36 @@ private:
   }
 
   void checkGemm(const plan::Gemm &gemm) const {
-    const int64_t size = elementBytes(gemm.dtype());
-    if (size == 0)
-      fail(3011,
-           "element type " + std::to_string(int(gemm.dtype())) + " is unknown");
+    const int64_t size = checkType(gemm.dtype());
+    const int64_t outSize = checkType(gemm.out_dtype());
+    if (gemm.out_dtype() != gemm.dtype() &&
+        (gemm.dtype() != plan::DType::BF16 ||
+         gemm.out_dtype() != plan::DType::F32))
+      fail(3017, std::string("a product of ") +
+                     plan::EnumNameDType(gemm.dtype()) + " cannot be " +
+                     plan::EnumNameDType(gemm.out_dtype()));
     const int64_t m = context.checkCount(*gemm.m(), "m", counts);
     const int64_t n = context.checkCount(*gemm.n(), "n", counts);
     const int64_t k = context.checkCount(*gemm.k(), "k", counts);
     auto checkOperand = [&](const char *name, uint32_t slice, int64_t rows,
-                            int64_t columns, int64_t pitch) {
+                            int64_t columns, int64_t pitch, int64_t size) {
       context.checkSliceUse(slice, name, counts);
       checkMatrix(slice, name, rows, columns, pitch, size);
     };
     checkOperand("a", gemm.a(), gemm.trans_a() ? k : m, gemm.trans_a() ? m : k,
-                 gemm.lda());
+                 gemm.lda(), size);
     checkOperand("b", gemm.b(), gemm.trans_b() ? n : k, gemm.trans_b() ? k : n,
-                 gemm.ldb());
-    checkOperand("c", gemm.c(), m, n, gemm.ldc());
+                 gemm.ldb(), size);
+    checkOperand("c", gemm.c(), m, n, gemm.ldc(), outSize);
+    if (gemm.workspace() >= 0) // the same in every iteration
+      context.checkSliceUse(gemm.workspace(), "workspace", counts);
+  }
+
+  int64_t checkType(plan::DType type) const {
+    const int64_t size = elementBytes(type);
+    if (size == 0)
+      fail(3011, "element type " + std::to_string(int(type)) + " is unknown");
+    return size;
   }
 
   void checkMatrix(uint32_t number, const std::string &name, int64_t rows,

@@ -151,7 +151,7 @@ PlanWriter::writeInstruction(Operation &op) {
     instruction->op.Set(std::move(table));
   } else if (auto gemm = dyn_cast<exec::GemmOp>(op)) {
     plan::GemmT table;
-    table.dtype = getDType(gemm.getType());
+    table.dtype = table.out_dtype = getDType(gemm.getType());
     table.trans_a = gemm.getTransA();
     table.trans_b = gemm.getTransB();
     table.m = writeExtent(gemm.getM());

@@ -37,6 +37,7 @@ static FunctionEstimate estimate(const PlanBuilder &b, unsigned function,
 static plan::GemmT gemmOf(uint32_t slice, plan::DType type, int64_t size) {
   plan::GemmT gemm;
   gemm.dtype = type;
+  gemm.out_dtype = type;
   gemm.m = own(constant(size));
   gemm.n = own(constant(size));
   gemm.k = own(constant(size));

@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 TEST(PlanText, WholePlan) {
   auto plan = samplePlan().load();
-  EXPECT_EQ(planText(*plan), "plan version 2 hash " + plan->hash() + R"(
+  EXPECT_EQ(planText(*plan), "plan version 3 hash " + plan->hash() + R"(
 compiler test
 target generic
 metadata model = sample
