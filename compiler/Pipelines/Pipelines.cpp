@@ -57,7 +57,7 @@ static void buildGradPhase(OpPassManager &manager,
     manager.addPass(createTfmCheckDifferentiable());
     manager.addPass(createTfmAutodiff());
     manager.addPass(
-        createTfmPlanResiduals({options.checkpointing ? "block" : "none"}));
+        createTfmPlanResiduals({options.checkpointing ? "block" : "cheap"}));
   }
   manager.addPass(createTfmChunkLoss());
   if (trains(options)) {
