@@ -20,6 +20,8 @@ struct Architecture {
 
   /// "sm_80" to "sm_120a"; nothing if the name is unknown. sm_90 means sm_90a.
   static std::optional<Architecture> parse(std::string_view name);
+  /// "sm_80, sm_86, ...": what parse() knows, for messages.
+  static std::string knownNames();
 };
 
 } // namespace fsdpq::cuda
