@@ -25,6 +25,7 @@ struct KernelImage {
   plan::KernelForm form;
   const uint8_t *code;
   size_t codeBytes;
+  const plan::LaunchShape *launch = nullptr; ///< of a cubin
 };
 
 /// A kernel that a device can launch. It must not outlive its device.
@@ -48,12 +49,16 @@ struct LaunchArg {
 /// C[m,n] = alpha * op(A)[m,k] * op(B)[k,n] + beta * C, row-major; pitches in
 /// elements (see Gemm in plan.fbs). beta = 0 overwrites C without reading it.
 struct GemmCall {
-  plan::DType dtype;
+  plan::DType dtype;    ///< of A and B
+  plan::DType outDtype; ///< of C
   bool transA, transB;
   int64_t m, n, k;
   float alpha, beta;
   DeviceAddress a, b, c;
   int64_t lda, ldb, ldc;
+  /// Memory that a library may use while it computes; of this stream alone.
+  DeviceAddress workspace;
+  uint64_t workspaceBytes;
 };
 
 /// A device of one rank, used by one thread at a time.

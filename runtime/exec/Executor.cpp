@@ -39,7 +39,8 @@ Executor::Executor(std::shared_ptr<const LoadedPlan> source, Device &device,
                       "kernels out");
     kernels.push_back(device.loadKernel(
         {kernel->name()->string_view(), kernel->symbol()->string_view(),
-         kernel->form(), kernel->code()->data(), kernel->code()->size()}));
+         kernel->form(), kernel->code()->data(), kernel->code()->size(),
+         kernel->launch()}));
   }
 
   for (const plan::Scalar *scalar : *plan.scalars()) {

@@ -170,20 +170,20 @@ private:
 
   uint32_t addGemm(const plan::Gemm &gemm) {
     GemmOp op;
-    op.call = {gemm.dtype(),
-               gemm.trans_a(),
-               gemm.trans_b(),
-               0,
-               0,
-               0,
-               gemm.alpha(),
-               gemm.beta(),
-               0,
-               0,
-               0,
-               gemm.lda(),
-               gemm.ldb(),
-               gemm.ldc()};
+    op.call = {};
+    op.call.dtype = gemm.dtype();
+    op.call.outDtype = gemm.out_dtype();
+    op.call.transA = gemm.trans_a();
+    op.call.transB = gemm.trans_b();
+    op.call.alpha = gemm.alpha();
+    op.call.beta = gemm.beta();
+    op.call.lda = gemm.lda();
+    op.call.ldb = gemm.ldb();
+    op.call.ldc = gemm.ldc();
+    if (gemm.workspace() >= 0) {
+      op.call.workspace = resolution.slices[gemm.workspace()].base;
+      op.call.workspaceBytes = plan.slices()->Get(gemm.workspace())->bytes();
+    }
     op.m = resolve(*gemm.m());
     op.n = resolve(*gemm.n());
     op.k = resolve(*gemm.k());

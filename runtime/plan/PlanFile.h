@@ -17,7 +17,7 @@
 namespace fsdpq::rt {
 
 /// Raised with every incompatible change of plan.fbs.
-inline constexpr uint32_t planVersion = 2;
+inline constexpr uint32_t planVersion = 3;
 /// The header of a plan file, before the FlatBuffer.
 inline constexpr size_t planHeaderBytes = 24;
 
