@@ -49,7 +49,7 @@ def KernOutlineLoaders : KernelPass<"kern-outline-loaders"> {
     A unit is put together in a buffer of its size: `load.begin.<unit>` empties
     it, `load.store.<unit>` takes this rank's range of it. For each parameter that
     a checkpoint holds, `load.<name>` takes a piece of its values in f32 and
-    copies or quantises it; pieces are of equal size, each of at most 4 Mi elements
+    copies, rounds or quantises it; pieces are of equal size, each of at most 4 Mi elements
     where the shape allows, and depend on nothing but the shape. Where scales are
     quantised too, `load.mean.<name>` computes their mean over all pieces on all
     ranks, `load.scales.<name>` quantises those of a piece, and
@@ -89,8 +89,8 @@ def KernSelectImpl : KernelPass<"kern-select-impl"> {
   let summary = "Choose a library or an emitted kernel for each product";
   let description = [{
     `impl = "library"` leaves `kern.gemm` to the device's library where it has
-    the element type (f32); `impl = "emitted"` and products of other types
-    become calls of emitted kernels.
+    the element types (f32, and bf16 with a result in bf16 or f32);
+    `impl = "emitted"` and products of other types become calls of emitted kernels.
 
     Input:
     ```mlir

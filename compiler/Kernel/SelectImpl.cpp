@@ -35,8 +35,7 @@ struct SelectImplPass : fsdpq::impl::KernSelectImplBase<SelectImplPass> {
       SymbolTable symbols(architecture);
       SmallVector<kern::GemmOp> products;
       architecture.walk([&](kern::GemmOp op) {
-        auto type = cast<RankedTensorType>(op.getOut().getType());
-        if (impl == "emitted" || !type.getElementType().isF32())
+        if (impl == "emitted" || !isInLibrary(op))
           products.push_back(op);
       });
       for (kern::GemmOp op : products)
@@ -46,6 +45,17 @@ struct SelectImplPass : fsdpq::impl::KernSelectImplBase<SelectImplPass> {
   }
 
 private:
+  static Type elementOf(Value value) {
+    return cast<RankedTensorType>(value.getType()).getElementType();
+  }
+
+  /// Products of f32, and of bf16 with a result in either.
+  static bool isInLibrary(kern::GemmOp op) {
+    Type operands = elementOf(op.getA()), result = elementOf(op.getOut());
+    return result.isF32() ? operands.isF32() || operands.isBF16()
+                          : result.isBF16();
+  }
+
   LogicalResult emitKernel(kern::GemmOp op, SymbolTable &symbols) {
     if (op.getTransA() && op.getTransB())
       return op.emitError("[FSDPQ-0412] an emitted product of two transposed "
@@ -67,8 +77,8 @@ private:
                                op.getTransB(),
                                op.getAlpha().convertToDouble(),
                                op.getBeta().convertToDouble(),
-                               cast<RankedTensorType>(op.getOut().getType())
-                                   .getElementType()};
+                               elementOf(op.getA()),
+                               elementOf(op.getOut())};
     Block *top = &op->getParentOfType<tfm::ArchitectureOp>().getBody().front();
     OpBuilder atStart = OpBuilder::atBlockBegin(top);
     kern::FuncOp kernel = kernels::buildMatmul(atStart, op.getLoc(), shape);

@@ -152,6 +152,7 @@ PlanWriter::writeInstruction(Operation &op) {
   } else if (auto gemm = dyn_cast<exec::GemmOp>(op)) {
     plan::GemmT table;
     table.dtype = getDType(gemm.getType());
+    table.out_dtype = getDType(gemm.getResultType());
     table.trans_a = gemm.getTransA();
     table.trans_b = gemm.getTransB();
     table.m = writeExtent(gemm.getM());
