@@ -246,17 +246,22 @@ void FunctionBuilder::buildCall(kern::CallOp op) {
 }
 
 void FunctionBuilder::buildGemm(kern::GemmOp op) {
-  Type element = cast<RankedTensorType>(op.getOut().getType()).getElementType();
+  auto elementOf = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getElementType();
+  };
+  Type element = elementOf(op.getA()), result = elementOf(op.getOut());
   int64_t width = element.getIntOrFloatBitWidth() / 8;
+  int64_t resultWidth = result.getIntOrFloatBitWidth() / 8;
   Value out = getWritable(op.getOut(), op);
   slices[op.getResult()] = {out};
   exec::GemmOp::create(
       builder, op.getLoc(), makeOffset(getOnly(op.getA()), op.getAOffset() * width),
       makeOffset(getOnly(op.getB()), op.getBOffset() * width),
-      makeOffset(out, op.getCOffset() * width), TypeAttr::get(element),
+      makeOffset(out, op.getCOffset() * resultWidth), TypeAttr::get(element),
       op.getTransAAttr(), op.getTransBAttr(), op.getAlphaAttr(), op.getBetaAttr(),
       op.getM(), op.getN(), op.getK(), op.getLdaAttr(), op.getLdbAttr(),
-      op.getLdcAttr(), builder.getI64IntegerAttr(0));
+      op.getLdcAttr(), result == element ? TypeAttr() : TypeAttr::get(result),
+      builder.getI64IntegerAttr(0));
 }
 
 /// What a temporary is called in tables of memory: the kernel that writes it,

@@ -172,12 +172,17 @@ void Storage::declareParam(OpBuilder &builder, tfm::ParamOp param) {
   SmallVector<qt::StoredPart> stored = {{"data", false, type.getNumElements()}};
   if (auto format = qt::getBlockFormat(type.getElementType()))
     stored = qt::getStoredParts(*format, type.getNumElements());
+  // Plain values are stored in the parameter's own type.
+  StringRef plain = type.getElementType().isBF16() ? "bf16" : "f32";
   SmallVector<Attribute> parts;
   for (const qt::StoredPart &part : stored)
     parts.push_back(builder.getDictionaryAttr(
         {builder.getNamedAttr("name", builder.getStringAttr(part.name)),
          builder.getNamedAttr("type",
-                              builder.getStringAttr(part.isByte ? "u8" : "f32")),
+                              builder.getStringAttr(
+                                          part.isByte           ? "u8"
+                                          : part.name == "data" ? plain
+                                                                : "f32")),
          builder.getNamedAttr("offset",
                               builder.getI64IntegerAttr(
                                   findPart(name, part.name).getOffset())),

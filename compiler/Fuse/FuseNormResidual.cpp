@@ -30,7 +30,13 @@ struct FuseForward : OpRewritePattern<tfm::RmsNormOp> {
     Operation *weight = norm.getW().getDefiningOp();
     if (weight && weight->getBlock() == add->getBlock() &&
         !weight->isBeforeInBlock(add)) {
-      if (!isa<tfm::UseOp>(weight) && weight->getNumOperands() != 0)
+      bool canMove = llvm::all_of(weight->getOperands(), [&](Value operand) {
+        Operation *maker = operand.getDefiningOp();
+        return isa<tfm::CastOp>(weight) &&
+               (!maker || (maker->getBlock() == add->getBlock() &&
+                           maker->isBeforeInBlock(add)));
+      });
+      if (!canMove)
         return rewriter.notifyMatchFailure(norm, "the weight comes too late");
       rewriter.moveOpBefore(weight, add);
     }

@@ -15,6 +15,8 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
+#include <functional>
+
 namespace fsdpq {
 #define GEN_PASS_DEF_TFMAUTODIFF
 #include "compiler/Grad/Passes.h.inc"
@@ -193,7 +195,7 @@ AutodiffPass::differentiateLayer(tfm::LayerOp layer) {
        llvm::zip(shared, backwardBody.getArguments().drop_front()))
     seen.map(from, to);
   llvm::SetVector<Value> residuals;
-  auto saved = [&](Value value) -> Value {
+  std::function<Value(Value)> saved = [&](Value value) -> Value {
     if (Value known = seen.lookupOrNull(value))
       return known;
     if (auto use = value.getDefiningOp<tfm::UseOp>()) {
@@ -202,6 +204,17 @@ AutodiffPass::differentiateLayer(tfm::LayerOp layer) {
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(&backwardBody);
       builder.clone(*use, seen);
+      return seen.lookup(value);
+    }
+    if (auto cast = value.getDefiningOp<tfm::CastOp>();
+        cast && cast.getX().getDefiningOp<tfm::UseOp>()) {
+      // Likewise its copy in another type, made after the reads.
+      saved(cast.getX());
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPoint(
+          &backwardBody,
+          llvm::find_if_not(backwardBody, llvm::IsaPred<tfm::UseOp>));
+      builder.clone(*cast, seen);
       return seen.lookup(value);
     }
     residuals.insert(value);

@@ -9,6 +9,41 @@ class GradPass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
   let dependentDialects = ["::fsdpq::tfm::TfmDialect", "::fsdpq::qt::QTDialect"];
 }
 
+def TfmSetPrecision : GradPass<"tfm-set-precision"> {
+  let summary = "Store activations and frozen weights in bf16";
+  let description = [{
+    With `storage = "bf16"` activations and frozen parameters become bf16; products
+    and sums stay in f32, and so do row statistics, losses and rotary tables. A
+    trainable parameter stays f32, and where it is used a `tfm.cast` makes the bf16
+    copy; its gradient is f32. Quantised parameters are rounded to bf16 before they
+    are quantised. What a program emits is f32. Changes numerics.
+
+    Runs after what chooses the trained parameters and what joins parameters, and
+    before tfm-autodiff: the backward pass comes out in the same types.
+    `storage = "f32"` changes nothing.
+
+    Input:
+    ```mlir
+    tfm.param @w : tensor<64x64xf32> {hf = "w.weight"}
+    tfm.param @a : tensor<8x64xf32> {init = "kaiming_uniform", trainable}
+    %y = tfm.linear %x, %w0 : tensor<4x64xf32>, tensor<64x64xf32>
+    %u = tfm.linear %x, %a0 : tensor<4x64xf32>, tensor<8x64xf32>
+    ```
+    Output:
+    ```mlir
+    tfm.param @w : tensor<64x64xbf16> {hf = "w.weight"}
+    tfm.param @a : tensor<8x64xf32> {init = "kaiming_uniform", trainable}
+    %a1 = tfm.cast %a0 : tensor<8x64xf32> -> tensor<8x64xbf16>
+    %y = tfm.linear %x, %w0 : tensor<4x64xbf16>, tensor<64x64xbf16>
+    %u = tfm.linear %x, %a1 : tensor<4x64xbf16>, tensor<8x64xbf16>
+    ```
+  }];
+  let options = [
+    Option<"storage", "storage", "std::string", "\"bf16\"", "f32 or bf16">,
+  ];
+  let statistics = [Statistic<"numCasts", "casts", "Casts inserted">];
+}
+
 def TfmCheckDifferentiable : GradPass<"tfm-check-differentiable"> {
   let summary = "Report every operation that has no derivative rule";
   let description = [{

@@ -32,10 +32,14 @@ static void recomputeBlock(tfm::LayerOp forward, tfm::LayerOp backward) {
 
   // The backward pass reads parameters at its start; what is recomputed uses the
   // same values, so that a quantised weight is dequantised once.
+  // Copies of parameters in another type follow the reads.
   Operation *start = &target.front();
   llvm::DenseMap<Attribute, Value> uses;
   for (; auto use = dyn_cast<tfm::UseOp>(start); start = start->getNextNode())
     uses[use.getParams()] = use.getResult();
+  llvm::DenseMap<std::pair<Value, Type>, Value> casts;
+  for (; auto cast = dyn_cast<tfm::CastOp>(start); start = start->getNextNode())
+    casts[{cast.getX(), cast.getY().getType()}] = cast.getY();
   OpBuilder builder(start);
   IRMapping mapping;
   // After dy comes the layer's input; the old residual arguments follow until
@@ -47,9 +51,14 @@ static void recomputeBlock(tfm::LayerOp forward, tfm::LayerOp backward) {
     mapping.map(source.getArgument(1 + i),
                 target.getArgument(2 + residuals + i));
   for (Operation &op : source.without_terminator()) {
-    auto use = dyn_cast<tfm::UseOp>(op);
-    if (Value known = use ? uses.lookup(use.getParams()) : Value())
-      mapping.map(use.getResult(), known);
+    Value known;
+    if (auto use = dyn_cast<tfm::UseOp>(op))
+      known = uses.lookup(use.getParams());
+    else if (auto cast = dyn_cast<tfm::CastOp>(op))
+      known = casts.lookup(
+          {mapping.lookup(cast.getX()), cast.getY().getType()});
+    if (known)
+      mapping.map(op.getResult(0), known);
     else
       builder.clone(op, mapping);
   }

@@ -3,7 +3,10 @@
 // Each function adds one kern.func at the builder's insertion point and gives
 // it. Arguments of the kernel are listed in order, those that are only read first; `?` is a run-time number of
 // rows (or elements), `inout` is both read and written. Scalars (f64) and
-// extents (i64) come last. `e` is `element`, f32 or f64; ids are i32.
+// extents (i64) come last. Arrays are of `element` (`e`): f32, f64 or bf16, which
+// is computed in f32 and rounded once when it is stored. Where that is said in
+// brackets, statistics and sums are of the computed type `s`: f32 for bf16. ids
+// are i32.
 //
 // A body is written for any static sizes; that sizes are multiples of something
 // only makes it faster. Row counts of activations are multiples of 128, except
@@ -29,7 +32,7 @@ constexpr int64_t flatTile = 1024;
 kern::FuncOp buildEmbedding(OpBuilder &, Location, int64_t vocabulary,
                             int64_t columns, Type element);
 
-/// (dy: ? x D, ids: ?, inout dtable: V x D, rows: i64). dtable[ids[t]] += dy[t]
+/// (dy: ? x D, ids: ?, inout dtable: V x D [s], rows: i64). dtable[ids[t]] += dy[t]
 /// in order of t. Items: tiles of columnTile(columns) columns.
 kern::FuncOp buildEmbeddingGrad(OpBuilder &, Location, int64_t vocabulary,
                                 int64_t columns, Type element);
@@ -37,17 +40,18 @@ kern::FuncOp buildEmbeddingGrad(OpBuilder &, Location, int64_t vocabulary,
 /// Columns of one item of kernels that loop over rows: divides `columns`.
 int64_t columnTile(int64_t columns);
 
-/// (x: ? x D, [residual: ? x D], w: D, [sum: ? x D], y: ? x D, rstd: ?).
+/// (x: ? x D, [residual: ? x D], w: D, [sum: ? x D], y: ? x D, rstd: ? [s]).
 /// Items: rows. The bracketed arguments exist with `addResidual`.
 kern::FuncOp buildRmsNorm(OpBuilder &, Location, int64_t columns, Type element,
                           double eps, bool addResidual);
 
-/// (dy: ? x D, x: ? x D, w: D, rstd: ?, [plus: ? x D], dx: ? x D). Items: rows.
+/// (dy: ? x D, x: ? x D, w: D, rstd: ? [s], [plus: ? x D], dx: ? x D). Items:
+/// rows.
 kern::FuncOp buildRmsNormGrad(OpBuilder &, Location, int64_t columns,
                               Type element, bool addPlus);
 
-/// (dy: ? x D, x: ? x D, rstd: ?, inout dw: D, rows: i64). dw += ...; items:
-/// tiles of columnTile(columns) columns.
+/// (dy: ? x D, x: ? x D, rstd: ? [s], inout dw: D [s], rows: i64). dw += ...;
+/// items: tiles of columnTile(columns) columns.
 kern::FuncOp buildRmsNormWeightGrad(OpBuilder &, Location, int64_t columns,
                                     Type element);
 
@@ -56,7 +60,7 @@ kern::FuncOp buildRmsNormWeightGrad(OpBuilder &, Location, int64_t columns,
 kern::FuncOp buildRopeTable(OpBuilder &, Location, ArrayRef<double> frequencies,
                             Type element);
 
-/// (table: ? x E, inout x: ? x W). The first `heads` * E columns. Items: rows.
+/// (table: ? x E [s], inout x: ? x W). The first `heads` * E columns. Items: rows.
 kern::FuncOp buildRope(OpBuilder &, Location, int64_t columns, int64_t headDim,
                        int64_t heads, bool inverse, Type element);
 
@@ -71,14 +75,14 @@ struct AttentionShape {
 };
 
 /// (qkv: ? x (H + 2G)E | q: ? x HE, k: ? x GE, v: ? x GE, segments: ?,
-///  o: ? x HE, lse: ? x H). Items: (rows / attentionTile) * H, tile-major:
+///  o: ? x HE, lse: ? x H [s]). Items: (rows / attentionTile) * H, tile-major:
 /// item = tile * H + head.
 kern::FuncOp buildAttention(OpBuilder &, Location, const AttentionShape &);
 
-/// (do: ? x HE, o: ? x HE, delta: ? x H). delta = sum of do * o. Items: rows.
+/// (do: ? x HE, o: ? x HE, delta: ? x H [s]). delta = sum of do * o. Items: rows.
 kern::FuncOp buildAttentionDelta(OpBuilder &, Location, const AttentionShape &);
 
-/// (qkv | q, k, v, do: ? x HE, lse: ? x H, delta: ? x H, segments: ?,
+/// (qkv | q, k, v, do: ? x HE, lse: ? x H [s], delta: ? x H [s], segments: ?,
 ///  inout dqkv | dq). Writes the columns of dq. Items as buildAttention.
 kern::FuncOp buildAttentionGradQ(OpBuilder &, Location, const AttentionShape &);
 
@@ -111,15 +115,16 @@ kern::FuncOp buildGatherRows(OpBuilder &, Location, int64_t columns, Type elemen
 /// (dy: ? x D, index: ?, dx: ? x D). Items: entries of index.
 kern::FuncOp buildScatterRows(OpBuilder &, Location, int64_t columns, Type element);
 
-/// (logits: ? x V, targets: ?, loss: ?, lse: ?). Items: rows.
+/// (logits: ? x V, targets: ?, loss: ? [s], lse: ? [s]). Items: rows.
 kern::FuncOp buildCrossEntropy(OpBuilder &, Location, int64_t vocabulary,
                                Type element);
 
-/// (logits: ? x V, targets: ?, lse: ?, dloss: ?, dlogits: ? x V). Items: rows.
+/// (logits: ? x V, targets: ?, lse: ? [s], dloss: ? [s], dlogits: ? x V). Items:
+/// rows.
 kern::FuncOp buildCrossEntropyGrad(OpBuilder &, Location, int64_t vocabulary,
                                    Type element);
 
-/// (targets: ?, inout logits: ? x V, loss: ?, weight: f64). The logits become
+/// (targets: ?, inout logits: ? x V, loss: ? [s], weight: f64). The logits become
 /// their gradient. Items: rows.
 kern::FuncOp buildFusedCrossEntropy(OpBuilder &, Location, int64_t vocabulary,
                                     Type element);
@@ -127,6 +132,11 @@ kern::FuncOp buildFusedCrossEntropy(OpBuilder &, Location, int64_t vocabulary,
 /// (rows: ?, inout loss: 1, count: i64, weight: f64). loss += weight * sum.
 /// One item.
 kern::FuncOp buildReportLoss(OpBuilder &, Location, Type element);
+
+/// (x, y). With `columns`, ? x D and items rows, else `elements` and items
+/// elements / gcd(elements, flatTile). From an element type to another.
+kern::FuncOp buildCast(OpBuilder &, Location, std::optional<int64_t> columns,
+                       int64_t elements, Type from, Type to);
 
 /// (y: ?, scalar: f64). Items: elements.
 kern::FuncOp buildSplat(OpBuilder &, Location, Type element);
@@ -140,12 +150,13 @@ kern::FuncOp buildAccumulate(OpBuilder &, Location, int64_t elements, Type eleme
 kern::FuncOp buildDequantize(OpBuilder &, Location, qt::BlockFormat,
                              int64_t elements, Type element);
 
-/// (src: N x f32, codes: ceil(N/2) x i8, absmax: ? x f32). Items: blocks. In
+/// (src: N x f32, codes: ceil(N/2) x i8, absmax: ? x f32). Items: blocks. With
+/// `rounded`, values are first rounded to that type. In
 /// full blocks values are scaled by 1/absmax, in a short last one divided by it
 /// (as bitsandbytes); an all-zero block gives codes of 0. An odd N is padded
 /// with the code of 0.
 kern::FuncOp buildQuantize(OpBuilder &, Location, qt::BlockFormat,
-                           int64_t elements);
+                           int64_t elements, Type rounded = {});
 
 /// (absmax: B x f32, sum: 1 x f64). One item.
 kern::FuncOp buildScaleSum(OpBuilder &, Location, int64_t blocks);
@@ -186,14 +197,14 @@ kern::FuncOp buildOptimizer(OpBuilder &, Location, StringRef rule,
 
 /// Matrix product without a library, for element types or sizes it lacks:
 /// (a, b, inout c: ? x N, [k: i64]). c = alpha op(a) op(b) + beta c, with
-/// beta 0 or 1. a is ? x K, or with transA (K run-time): ? x M, then c is M x N
+/// beta 0 or 1; c is of `result`. a is ? x K, or with transA (K run-time): ? x M, then c is M x N
 /// and the extent k the number of rows of a and b. b is K x N, or with transB
 /// N x K; with transA it is ? x N. Items: rows of c.
 struct MatmulShape {
   int64_t m, n, k; ///< m is used with transA only, k without it only
   bool transA, transB;
   double alpha, beta;
-  Type element;
+  Type element, result;
 };
 kern::FuncOp buildMatmul(OpBuilder &, Location, const MatmulShape &);
 

@@ -43,7 +43,7 @@ void Outliner::outlineEmbeddingGrad(tfm::EmbeddingGradOp op) {
       [&](OpBuilder &b, Location loc) {
         return kernels::buildEmbeddingGrad(b, loc, table.getDimSize(0),
                                            table.getDimSize(1),
-                                           table.getElementType());
+                                           element(op.getDy()));
       },
       op->getOperands(), getSum(op.getDtable()),
       constant(table.getDimSize(1) / kernels::columnTile(table.getDimSize(1))),

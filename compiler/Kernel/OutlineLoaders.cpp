@@ -12,6 +12,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include <numeric>
+
 namespace fsdpq {
 #define GEN_PASS_DEF_KERNOUTLINELOADERS
 #include "compiler/Kernel/Passes.h.inc"
@@ -126,8 +128,17 @@ private:
   void copy(Type element) {
     pieces = countPieces(elements, 1);
     Value values = beginPiece();
-    kern::CopyOp::create(builder, param.getLoc(), values,
-                         part("data", elements, element));
+    Value data = part("data", elements, element);
+    int64_t count = elements / pieces;
+    if (element.isF32())
+      kern::CopyOp::create(builder, param.getLoc(), values, data);
+    else
+      call(
+          [&](OpBuilder &b, Location l) {
+            return kernels::buildCast(b, l, /*columns=*/{}, count,
+                                      builder.getF32Type(), element);
+          },
+          values, data, count / std::gcd(count, kernels::flatTile));
     endFunction(param.getLoc());
   }
 
@@ -141,7 +152,8 @@ private:
                                  : part("absmax", blocks, f32);
     scales = call(
         [&](OpBuilder &b, Location l) {
-          return kernels::buildQuantize(b, l, format, elements / pieces);
+          return kernels::buildQuantize(b, l, format, elements / pieces,
+                                        param.getRounded().value_or(Type()));
         },
         values, {codes, scales}, blocks / pieces)[1];
     if (format.nested)

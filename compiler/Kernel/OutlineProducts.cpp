@@ -161,8 +161,9 @@ void Outliner::outlineLoraLinearGrad(tfm::LoraLinearGradOp op) {
 }
 
 void Outliner::outlineMatmul(tfm::MatmulOp op) {
-  Value a = getPlainWeight(op.getA(), element(op.getY()));
-  Value b = getPlainWeight(op.getB(), element(op.getY()));
+  Type operands = element(qt::isQuantized(element(op.getA())) ? op.getB() : op.getA());
+  Value a = getPlainWeight(op.getA(), operands);
+  Value b = getPlainWeight(op.getB(), operands);
   int64_t n = columns(op.getY());
   kern::ExtentAttr m = op.getTransA() ? constant(columns(a)) : rows(a);
   kern::ExtentAttr k = op.getTransA() ? rows(a) : constant(columns(a));

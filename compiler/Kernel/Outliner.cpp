@@ -5,6 +5,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace fsdpq;
@@ -131,6 +132,27 @@ void Outliner::outlineRope(tfm::RopeOp op) {
   op->erase();
 }
 
+void Outliner::outlineCast(tfm::CastOp op) {
+  // Parameters have a static size and no rows to speak of.
+  RankedTensorType type = typeOf(op.getY());
+  bool byRows = !rows(op.getY()).isConstant();
+  int64_t elements = type.getNumElements();
+  ResultRange results = call(
+      op.getLoc(),
+      [&](OpBuilder &b, Location loc) {
+        std::optional<int64_t> width;
+        if (byRows)
+          width = columns(op.getY());
+        return kernels::buildCast(b, loc, width, elements, element(op.getX()),
+                                  element(op.getY()));
+      },
+      op.getX(), empty(op.getLoc(), type),
+      byRows ? rows(op.getY())
+             : constant(elements / std::gcd(elements, kernels::flatTile)));
+  op->replaceAllUsesWith(results);
+  op.erase();
+}
+
 void Outliner::setAttentionFlops(ResultRange results,
                                  const kernels::AttentionShape &shape,
                                  int64_t tokens, int64_t products) {
@@ -246,6 +268,7 @@ LogicalResult Outliner::outline(Operation *op) {
             },
             o.getY());
       })
+      .Case([&](tfm::CastOp o) { return outlineCast(o), success(); })
       .Case([&](tfm::GatherRowsOp o) {
         // The index is for the gradient alone.
         ResultRange results = call(

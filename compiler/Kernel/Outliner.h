@@ -61,6 +61,7 @@ private:
                    bool addResidual);
   LogicalResult outlineRopeTable(tfm::RopeTableOp op);
   void outlineRope(tfm::RopeOp op);
+  void outlineCast(tfm::CastOp op);
   void outlineAttention(tfm::AttentionOp op);
   /// `products` matrix products over all pairs of tokens that see each other.
   void setAttentionFlops(ResultRange results, const kernels::AttentionShape &shape,

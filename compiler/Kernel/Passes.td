@@ -49,7 +49,7 @@ def KernOutlineLoaders : KernelPass<"kern-outline-loaders"> {
     A unit is put together in a buffer of its size: `load.begin.<unit>` empties
     it, `load.store.<unit>` takes this rank's range of it. For each parameter that
     a checkpoint holds, `load.<name>` takes a piece of its values in f32 and
-    copies or quantises it; pieces are of equal size, each of at most 4 Mi elements
+    copies, rounds or quantises it; pieces are of equal size, each of at most 4 Mi elements
     where the shape allows, and depend on nothing but the shape. Where scales are
     quantised too, `load.mean.<name>` computes their mean over all pieces on all
     ranks, `load.scales.<name>` quantises those of a piece, and
@@ -90,8 +90,9 @@ def KernSelectImpl : KernelPass<"kern-select-impl"> {
   let description = [{
     `impl = "library"` leaves `kern.gemm` to the device's library where that
     multiplies elements of the type (`library-types`: those of the CPU's library
-    are f32 and bf16, a GPU's also has f64); `impl = "emitted"` and products of
-    other types become calls of emitted kernels.
+    are f32 and bf16, a GPU's also has f64), with a result in the same type or, of
+    bf16, in f32; `impl = "emitted"` and products of other types become calls of
+    emitted kernels.
 
     Input:
     ```mlir

@@ -49,8 +49,11 @@ private:
     return cast<RankedTensorType>(value.getType()).getElementType();
   }
 
+  /// Products with a result of the operands' type, and of bf16 with one in f32.
   bool isInLibrary(kern::GemmOp op) const {
-    Type type = elementOf(op.getA());
+    Type type = elementOf(op.getA()), result = elementOf(op.getOut());
+    if (result != type && !(type.isBF16() && result.isF32()))
+      return false;
     if (libraryTypes.empty())
       return type.isF32() || type.isBF16();
     std::string name;
@@ -79,6 +82,7 @@ private:
                                op.getTransB(),
                                op.getAlpha().convertToDouble(),
                                op.getBeta().convertToDouble(),
+                               elementOf(op.getA()),
                                elementOf(op.getOut())};
     Block *top = &op->getParentOfType<tfm::ArchitectureOp>().getBody().front();
     OpBuilder atStart = OpBuilder::atBlockBegin(top);

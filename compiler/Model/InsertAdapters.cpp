@@ -112,7 +112,8 @@ private:
           base.getPerLayerAttr(), TypeAttr::get(type), /*hf=*/StringAttr(),
           /*gguf=*/StringAttr(), /*gguf_rope_heads=*/Attribute(),
           builder.getUnitAttr(), builder.getStringAttr(init),
-          /*tied_to=*/FlatSymbolRefAttr(), /*tied=*/Attribute());
+          /*tied_to=*/FlatSymbolRefAttr(), /*tied=*/Attribute(),
+          /*rounded=*/TypeAttr());
       param.setHf(("base_model.model." + getModule(base) + "." + factor +
                    ".weight").str());
     }
@@ -126,7 +127,7 @@ private:
     builder.setInsertionPointAfter(linear);
     Location loc = linear.getLoc();
     RankedTensorType weight = param.getTensorType();
-    // Adapters stay in the activations' type whatever the weight's storage is.
+    // Adapters are not quantised with the weight.
     Type element =
         cast<RankedTensorType>(linear.getX().getType()).getElementType();
     Value a = addFactor(

@@ -29,6 +29,8 @@ struct CompileOptions {
   double loraScale = 1;
   std::vector<std::string> loraTargets;
   std::string quantScheme; ///< a qt type, or empty
+  /// Of activations and frozen weights: f32 or bf16, which is summed in f32.
+  std::string precision = "f32";
   bool checkpointing = false;
   std::string optimizer = "adamw";
   std::map<std::string, double> optimizerOptions;

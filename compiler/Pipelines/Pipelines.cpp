@@ -54,6 +54,7 @@ static void buildGradPhase(OpPassManager &manager,
   manager.addPass(createTfmFuseGated());
   manager.addPass(createTfmFuseQkv());
   manager.addPass(createTfmFuseGateUp());
+  manager.addPass(createTfmSetPrecision({options.precision}));
   if (trains(options)) {
     manager.addPass(createTfmCheckDifferentiable());
     manager.addPass(createTfmAutodiff());
@@ -164,6 +165,10 @@ struct CliOptions : PassPipelineOptions<CliOptions> {
   Option<std::string> scheme{
       *this, "scheme", llvm::cl::desc("Storage of the base under qlora"),
       llvm::cl::init("!qt.nf4<block = 64, scale = dq<256>>")};
+  Option<std::string> precision{
+      *this, "precision",
+      llvm::cl::desc("Storage of activations and frozen weights: f32 or bf16"),
+      llvm::cl::init("f32")};
   Option<bool> checkpointing{*this, "checkpointing",
                              llvm::cl::desc("Recompute layers"),
                              llvm::cl::init(false)};
@@ -214,6 +219,7 @@ struct CliOptions : PassPipelineOptions<CliOptions> {
     }
     if (train == "qlora")
       options.quantScheme = scheme;
+    options.precision = precision;
     options.checkpointing = checkpointing;
     options.ranks = ranks;
     options.shards = shards == 0 ? ranks : shards;

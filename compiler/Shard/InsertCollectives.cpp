@@ -109,20 +109,38 @@ private:
   }
 
   /// A unit must not be gathered once a chunk: what the body of a chunk loop
-  /// uses becomes one of the values that the loop shares between chunks.
+  /// uses becomes one of the values that the loop shares between chunks, and so
+  /// do copies of it in another type.
   void hoistUses(tfm::ChunkLoopOp loop) {
     tfm::FuncOp body = getBody(loop);
     chunkBodies.insert(body.getSymName());
     SmallVector<tfm::UseOp> uses(body.getBody().getOps<tfm::UseOp>());
     for (tfm::UseOp use : uses) {
       use->moveBefore(loop);
-      Block &block = body.getBody().front();
-      unsigned number = block.getNumArguments();
-      (void)body.insertArgument(number, use.getResult().getType(), {},
-                                use.getLoc());
-      use.getResult().replaceAllUsesWith(block.getArgument(number));
-      loop.getSharedMutable().append(use.getResult());
+      SmallVector<tfm::CastOp> casts;
+      for (Operation *user : use.getResult().getUsers())
+        if (auto cast = dyn_cast<tfm::CastOp>(user))
+          casts.push_back(cast);
+      for (tfm::CastOp cast : casts) {
+        cast->moveBefore(loop);
+        share(loop, body, cast.getY());
+      }
+      share(loop, body, use.getResult());
     }
+  }
+
+  /// Passes `value`, which was made in the body and now is before the loop.
+  static void share(tfm::ChunkLoopOp loop, tfm::FuncOp body, Value value) {
+    Block &block = body.getBody().front();
+    auto isInside = [&](OpOperand &operand) {
+      return operand.getOwner()->getBlock() == &block;
+    };
+    if (llvm::none_of(value.getUses(), isInside))
+      return;
+    unsigned number = block.getNumArguments();
+    (void)body.insertArgument(number, value.getType(), {}, value.getLoc());
+    value.replaceUsesWithIf(block.getArgument(number), isInside);
+    loop.getSharedMutable().append(value);
   }
 
   LogicalResult insert(FunctionOpInterface function) {

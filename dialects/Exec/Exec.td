@@ -276,8 +276,13 @@ def Exec_GemmOp : Exec_Instruction<"gemm"> {
                        TypeAttr:$type, UnitAttr:$trans_a, UnitAttr:$trans_b,
                        F64Attr:$alpha, F64Attr:$beta, Kern_ExtentAttr:$m,
                        Kern_ExtentAttr:$n, Kern_ExtentAttr:$k, I64Attr:$lda,
-                       I64Attr:$ldb, I64Attr:$ldc, I64Attr:$stream);
+                       I64Attr:$ldb, I64Attr:$ldc,
+                       OptionalAttr<TypeAttr>:$out_type, I64Attr:$stream);
   let assemblyFormat = "$a `,` $b `into` $c $type attr-dict `stream` `=` $stream";
+  let extraClassDeclaration = [{
+    /// The element type of `c`.
+    Type getResultType() { return getOutType().value_or(getType()); }
+  }];
 }
 
 def Exec_CopyOp : Exec_Instruction<"copy"> {

@@ -2,6 +2,7 @@
 
 #include "dialects/Kern/Kern.h"
 #include "dialects/QT/QT.h"
+#include "dialects/Support/Elements.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -54,6 +55,15 @@ LogicalResult GemmOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
 }
 
 LogicalResult GemmOp::verify() {
+  auto elementOf = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getElementType();
+  };
+  Type element = elementOf(getA()), result = elementOf(getOut());
+  if (!isa<FloatType>(element) || elementOf(getB()) != element ||
+      (result != element && result != getComputeType(element)))
+    return emitOpError("makes elements of ")
+           << result << " from products of " << element << " and "
+           << elementOf(getB());
   double beta = getBeta().convertToDouble();
   if (beta != 0 && beta != 1)
     return emitOpError("needs beta 0 or 1, got ") << beta;

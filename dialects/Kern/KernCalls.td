@@ -93,7 +93,9 @@ def Kern_GemmOp : Kern_DestinationOp<"gemm", [MemoryEffects<[MemRead, MemWrite]>
     `c[m, n] = alpha * op(a)[m, k] * op(b)[k, n] + beta * c[m, n]` on row-major
     buffers: `a` starts `a_offset` elements into its operand and has rows
     `lda` elements apart, and so on, so an operand may be some columns of a
-    wider tensor. kern-select-impl decides whether a library or an emitted kernel
+    wider tensor. Operands are of one element type and so is the result, which may
+    also be f32 where they are bf16; products are summed in f32 (of f64 in f64).
+    kern-select-impl decides whether a library or an emitted kernel
     computes it.
 
     ```mlir

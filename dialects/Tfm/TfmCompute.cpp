@@ -1,6 +1,7 @@
 //===- TfmCompute.cpp - Types and verifiers of the computing ops ----------===//
 
 #include "dialects/QT/QT.h"
+#include "dialects/Support/Elements.h"
 #include "dialects/Tfm/Tfm.h"
 
 #include "mlir/IR/Builders.h"
@@ -86,6 +87,25 @@ static LogicalResult checkPositive(Operation *op, Attribute attribute,
 
 static Type elementOf(Value value) { return typeOf(value).getElementType(); }
 
+/// Statistics and gradients of parameters have the type in which they are summed.
+static Type sumTypeOf(Value value) {
+  return fsdpq::getComputeType(elementOf(value));
+}
+
+static RankedTensorType withElement(Value value, Type element) {
+  return typeOf(value).clone(element);
+}
+
+/// Both operands of a product have one element type; a quantised one becomes the
+/// other's.
+static LogicalResult checkProduct(Operation *op, Value a, Value b) {
+  if (elementOf(a) == elementOf(b) || fsdpq::qt::isQuantized(elementOf(a)) ||
+      fsdpq::qt::isQuantized(elementOf(b)))
+    return success();
+  return op->emitOpError("multiplies elements of ")
+         << elementOf(a) << " and " << elementOf(b);
+}
+
 #define INFER(OP)                                                              \
   LogicalResult OP::inferReturnTypes(                                          \
       MLIRContext *context, std::optional<Location> location,                  \
@@ -121,6 +141,8 @@ INFER(LinearOp) {
 }
 
 LogicalResult LinearOp::verify() {
+  if (failed(checkProduct(*this, getX(), getW())))
+    return failure();
   return checkSame(*this, dimOf(getX(), 1), dimOf(getW(), 1),
                    "columns of x and the weight");
 }
@@ -151,6 +173,9 @@ LogicalResult LoraLinearOp::verify() {
   }
   if (adapters == 0)
     return emitOpError("adapts nothing");
+  for (Value factor : {getW(), getA(), getB()})
+    if (failed(checkProduct(*this, getX(), factor)))
+      return failure();
   if (!typeOf(getW()).hasStaticShape() || !typeOf(getB()).hasStaticShape())
     return success();
   if (outputs != dimOf(getW(), 0).size)
@@ -172,8 +197,9 @@ LogicalResult LoraLinearOp::verify() {
 }
 
 INFER(LoraLinearGradOp) {
-  types.append({adaptor.getX().getType(), adaptor.getA().getType(),
-                adaptor.getB().getType()});
+  Type sum = sumTypeOf(adaptor.getX());
+  types.append({adaptor.getX().getType(), withElement(adaptor.getA(), sum),
+                withElement(adaptor.getB(), sum)});
   return success();
 }
 
@@ -183,13 +209,17 @@ INFER(MatmulOp) {
     return failure();
   bool transA = attributeOf(adaptor.getTransAAttr(), adaptor.getAttributes(), "trans_a") != nullptr;
   bool transB = attributeOf(adaptor.getTransBAttr(), adaptor.getAttributes(), "trans_b") != nullptr;
+  bool isSum = attributeOf(adaptor.getSumAttr(), adaptor.getAttributes(), "sum") != nullptr;
   types.push_back(makeType({dimOf(adaptor.getA(), transA ? 1 : 0),
                             dimOf(adaptor.getB(), transB ? 0 : 1)},
-                           elementOf(adaptor.getA())));
+                           isSum ? sumTypeOf(adaptor.getA())
+                                 : elementOf(adaptor.getA())));
   return success();
 }
 
 LogicalResult MatmulOp::verify() {
+  if (failed(checkProduct(*this, getA(), getB())))
+    return failure();
   return checkSame(*this, dimOf(getA(), getTransA() ? 0 : 1),
                    dimOf(getB(), getTransB() ? 1 : 0), "the contracted sizes");
 }
@@ -198,8 +228,9 @@ LogicalResult MatmulOp::verify() {
 // Normalisation
 //===----------------------------------------------------------------------===//
 
+/// Of one statistic a row.
 static RankedTensorType rowType(Value x) {
-  return makeType({dimOf(x, 0)}, elementOf(x));
+  return makeType({dimOf(x, 0)}, sumTypeOf(x));
 }
 
 INFER(RmsNormOp) {
@@ -245,7 +276,7 @@ INFER(RmsNormWeightGradOp) {
   if (failed(checkRank(location, adaptor.getX(), 2, "x")))
     return failure();
   types.push_back(
-      makeType({dimOf(adaptor.getX(), 1)}, elementOf(adaptor.getX())));
+      makeType({dimOf(adaptor.getX(), 1)}, sumTypeOf(adaptor.getX())));
   return success();
 }
 
@@ -353,7 +384,7 @@ INFER(AttentionOp) {
     columns = {columns.size / all * heads.getInt(), ""};
   }
   types.push_back(makeType({tokens, columns}, elementOf(q)));
-  types.push_back(makeType({tokens, lseColumns}, elementOf(q)));
+  types.push_back(makeType({tokens, lseColumns}, sumTypeOf(q)));
   return success();
 }
 
@@ -460,6 +491,17 @@ LogicalResult MulOp::verify() {
 
 INFER(ScaleOp) {
   types.push_back(adaptor.getX().getType());
+  return success();
+}
+
+LogicalResult CastOp::verify() {
+  RankedTensorType from = typeOf(getX()), to = typeOf(getY());
+  if (from.clone(to.getElementType()) != to)
+    return emitOpError("changes more than the element type: ")
+           << from << " to " << to;
+  for (Type element : {from.getElementType(), to.getElementType()})
+    if (!isa<FloatType>(element))
+      return emitOpError("casts between floating point types, not ") << element;
   return success();
 }
 

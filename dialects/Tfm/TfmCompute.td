@@ -76,14 +76,16 @@ def Tfm_MatmulOp : Tfm_DifferentiableOp<"matmul"> {
   let summary = "Matrix product";
   let description = [{
     `op(a) op(b)` with either operand transposed. Gradients of linear layers are
-    made of it.
+    made of it. With `sum` the result is in the type that products are summed in,
+    f32 where the operands are bf16: gradients of parameters are.
 
     ```mlir
     %dx = tfm.matmul %dy, %w : !q, !q_proj
     %dw = tfm.matmul %dy, %x {trans_a} : !q, !x
     ```
   }];
-  let arguments = (ins Tfm_Tensor:$a, Tfm_Tensor:$b, UnitAttr:$trans_a, UnitAttr:$trans_b);
+  let arguments = (ins Tfm_Tensor:$a, Tfm_Tensor:$b, UnitAttr:$trans_a, UnitAttr:$trans_b,
+                       UnitAttr:$sum);
   let results = (outs Tfm_Tensor:$y);
   let hasVerifier = 1;
 }
@@ -240,6 +242,24 @@ def Tfm_ScaleOp : Tfm_DifferentiableOp<"scale"> {
   }];
   let arguments = (ins Tfm_Tensor:$x, Tfm_FloatOrConfig:$factor);
   let results = (outs Tfm_Tensor:$y);
+}
+
+def Tfm_CastOp : Tfm_Op<"cast", [Pure,
+    DeclareOpInterfaceMethods<Tfm_DifferentiableOpInterface>]> {
+  let summary = "The same values in another floating point type";
+  let description = [{
+    Rounds to the nearest value, ties to even. The gradient is that of the result,
+    in the operand's type: a trained parameter is stored in f32, products take its
+    cast, and its gradient, which is summed in f32, passes unchanged.
+
+    ```mlir
+    %a16 = tfm.cast %a : tensor<8x576xf32> -> tensor<8x576xbf16>
+    ```
+  }];
+  let arguments = (ins Tfm_Tensor:$x);
+  let results = (outs Tfm_Tensor:$y);
+  let assemblyFormat = "$x attr-dict `:` type($x) `->` type($y)";
+  let hasVerifier = 1;
 }
 
 def Tfm_GatherRowsOp : Tfm_DifferentiableOp<"gather_rows"> {

@@ -1,5 +1,6 @@
 //===- TfmGradients.cpp - Derivative rules --------------------------------===//
 
+#include "dialects/Support/Elements.h"
 #include "dialects/Tfm/Tfm.h"
 
 #include "mlir/IR/Builders.h"
@@ -7,10 +8,23 @@
 using namespace mlir;
 using namespace fsdpq::tfm;
 
+/// In f32 where the value is in bf16.
+static RankedTensorType getSumType(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.clone(fsdpq::getComputeType(type.getElementType()));
+}
+
+/// dy^T x, the gradient of a weight.
+static Value buildWeightGradient(GradientBuilder &grad, Value dy, Value x) {
+  return MatmulOp::create(grad.builder(), grad.loc(), dy, grad.saved(x),
+                          /*trans_a=*/true, /*trans_b=*/false,
+                          /*sum=*/getSumType(dy) != dy.getType());
+}
+
 void EmbeddingOp::buildGradient(GradientBuilder &grad) {
   if (Value dy = grad.resultGradient(0); dy && grad.needs(1))
     grad.add(1, EmbeddingGradOp::create(grad.builder(), grad.loc(),
-                                        getTable().getType(), dy,
+                                        getSumType(getTable()), dy,
                                         grad.saved(getIds())));
 }
 
@@ -22,8 +36,7 @@ void LinearOp::buildGradient(GradientBuilder &grad) {
     grad.add(0, MatmulOp::create(grad.builder(), grad.loc(), dy,
                                  grad.saved(getW())));
   if (grad.needs(1))
-    grad.add(1, MatmulOp::create(grad.builder(), grad.loc(), dy,
-                                 grad.saved(getX()), /*trans_a=*/true));
+    grad.add(1, buildWeightGradient(grad, dy, getX()));
 }
 
 void LoraLinearOp::buildGradient(GradientBuilder &grad) {
@@ -37,8 +50,7 @@ void LoraLinearOp::buildGradient(GradientBuilder &grad) {
   if (grad.needs(0))
     grad.add(0, op.getDx());
   if (grad.needs(1))
-    grad.add(1, MatmulOp::create(grad.builder(), grad.loc(), dy,
-                                 grad.saved(getX()), /*trans_a=*/true));
+    grad.add(1, buildWeightGradient(grad, dy, getX()));
   if (grad.needs(2))
     grad.add(2, op.getDa());
   if (grad.needs(3))
@@ -168,6 +180,16 @@ void MulOp::buildGradient(GradientBuilder &grad) {
 void ScaleOp::buildGradient(GradientBuilder &grad) {
   if (Value dy = grad.resultGradient(0); dy && grad.needs(0))
     grad.add(0, ScaleOp::create(grad.builder(), grad.loc(), dy, getFactor()));
+}
+
+void CastOp::buildGradient(GradientBuilder &grad) {
+  Value dy = grad.resultGradient(0);
+  if (!dy || !grad.needs(0))
+    return;
+  // A parameter's gradient is in the parameter's own type already.
+  if (dy.getType() != getX().getType())
+    dy = CastOp::create(grad.builder(), grad.loc(), getX().getType(), dy);
+  grad.add(0, dy);
 }
 
 void GatherRowsOp::buildGradient(GradientBuilder &grad) {

@@ -57,7 +57,8 @@ def Tfm_ParamOp : Tfm_Op<"param", [Symbol]> {
     the names in checkpoints; `gguf_rope_heads` says that GGUF files hold the
     rows in the order of their own rotary embedding, for so many heads.
 
-    `trainable` parameters get gradients and an optimizer state. A parameter
+    `trainable` parameters get gradients and an optimizer state. The values of a
+    quantised one are first rounded to the type `rounded`, when given. A parameter
     that no checkpoint holds has an `init`: `zeros`, or `kaiming_uniform` with
     bound 1/sqrt(columns). `tied_to` names the parameter it is one with when
     `tied` is true; `tfm-bind-config` then removes it.
@@ -73,7 +74,8 @@ def Tfm_ParamOp : Tfm_Op<"param", [Symbol]> {
                        OptionalAttr<AnyAttr>:$gguf_rope_heads,
                        UnitAttr:$trainable, OptionalAttr<StrAttr>:$init,
                        OptionalAttr<FlatSymbolRefAttr>:$tied_to,
-                       OptionalAttr<AnyAttr>:$tied);
+                       OptionalAttr<AnyAttr>:$tied,
+                       OptionalAttr<TypeAttr>:$rounded);
   let assemblyFormat = [{
     $sym_name (`per_layer` $per_layer^)? `:` $type attr-dict
   }];

@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "runtime/io/HalfFloat.h"
+#include "runtime/support/HalfFloat.h"
 
 #include <cstdint>
 

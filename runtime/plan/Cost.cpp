@@ -36,9 +36,10 @@ Cost costOf(const plan::Plan &plan, const UnrolledInstruction &unrolled) {
                  k = count(*gemm->k());
     cost.matmulFlops = 2 * m * n * k;
     cost.type = gemm->dtype();
-    cost.memoryBytes =
-        (m * k + k * n + m * n * (gemm->beta() != 0 ? 2 : 1)) *
-        static_cast<double>(elementBytes(gemm->dtype()));
+    const auto width = static_cast<double>(elementBytes(gemm->dtype())),
+               outWidth = static_cast<double>(elementBytes(gemm->out_dtype()));
+    cost.memoryBytes = (m * k + k * n) * width +
+                       m * n * (gemm->beta() != 0 ? 2 : 1) * outWidth;
     return cost;
   }
   forEachAccess(plan, unrolled.instruction, unrolled.indices,

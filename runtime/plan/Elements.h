@@ -39,6 +39,8 @@ inline int64_t elementBytes(plan::CommType type) {
 inline std::optional<int64_t> elementBytes(std::string_view type) {
   if (type == "f32" || type == "i32")
     return 4;
+  if (type == "bf16")
+    return 2;
   if (type == "u8")
     return 1;
   return std::nullopt;

@@ -122,37 +122,45 @@ private:
     checkLaunchShape(context, launch, items);
   }
 
+  /// Bytes of an element.
+  template <typename Type>
+  int64_t checkType(Type type) const {
+    const int64_t size = elementBytes(type);
+    if (size == 0)
+      fail(3011, "element type " + std::to_string(int(type)) + " is unknown");
+    return size;
+  }
+
   void checkGemm(const plan::Gemm &gemm) const {
     const int64_t size = checkType(gemm.dtype());
-    const int64_t outSize = checkType(gemm.out_dtype());
+    const int64_t resultSize = checkType(gemm.out_dtype());
     if (gemm.out_dtype() != gemm.dtype() &&
-        (gemm.dtype() != plan::DType::BF16 ||
-         gemm.out_dtype() != plan::DType::F32))
-      fail(3017, std::string("a product of ") +
-                     plan::EnumNameDType(gemm.dtype()) + " cannot be " +
-                     plan::EnumNameDType(gemm.out_dtype()));
+        !(gemm.dtype() == plan::DType::BF16 &&
+          gemm.out_dtype() == plan::DType::F32))
+      fail(3017, std::string("it makes elements of ") +
+                     plan::EnumNameDType(gemm.out_dtype()) +
+                     " from products of " + plan::EnumNameDType(gemm.dtype()));
     const int64_t m = context.checkCount(*gemm.m(), "m", counts);
     const int64_t n = context.checkCount(*gemm.n(), "n", counts);
     const int64_t k = context.checkCount(*gemm.k(), "k", counts);
     auto checkOperand = [&](const char *name, uint32_t slice, int64_t rows,
-                            int64_t columns, int64_t pitch, int64_t size) {
+                            int64_t columns, int64_t pitch, int64_t width) {
       context.checkSliceUse(slice, name, counts);
-      checkMatrix(slice, name, rows, columns, pitch, size);
+      checkMatrix(slice, name, rows, columns, pitch, width);
     };
     checkOperand("a", gemm.a(), gemm.trans_a() ? k : m, gemm.trans_a() ? m : k,
                  gemm.lda(), size);
     checkOperand("b", gemm.b(), gemm.trans_b() ? n : k, gemm.trans_b() ? k : n,
                  gemm.ldb(), size);
-    checkOperand("c", gemm.c(), m, n, gemm.ldc(), outSize);
-    if (gemm.workspace() >= 0) // the same in every iteration
-      context.checkSliceUse(gemm.workspace(), "workspace", counts);
-  }
-
-  int64_t checkType(plan::DType type) const {
-    const int64_t size = elementBytes(type);
-    if (size == 0)
-      fail(3011, "element type " + std::to_string(int(type)) + " is unknown");
-    return size;
+    checkOperand("c", gemm.c(), m, n, gemm.ldc(), resultSize);
+    if (gemm.workspace() < -1)
+      fail(3011, "its workspace names slice " +
+                     std::to_string(gemm.workspace()));
+    // The executor takes its address once.
+    if (gemm.workspace() >= 0 &&
+        isIndexed(context.checkSliceUse(static_cast<uint32_t>(gemm.workspace()),
+                                        "its workspace", counts)))
+      fail(3017, "its workspace depends on an index");
   }
 
   void checkMatrix(uint32_t number, const std::string &name, int64_t rows,
@@ -238,12 +246,6 @@ private:
       fail(3024, "it has " + std::to_string(number) + " " + what);
   }
 
-  int64_t checkType(plan::CommType type) const {
-    const int64_t size = elementBytes(type);
-    if (size == 0)
-      fail(3011, "element type " + std::to_string(int(type)) + " is unknown");
-    return size;
-  }
 
   void checkBuffer(uint32_t slice, const std::string &role, Wide elements,
                    int64_t size) const {

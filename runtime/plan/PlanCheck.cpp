@@ -170,8 +170,10 @@ private:
       context.subject = what + " " + quoted(port->name());
       const plan::Slice &slice =
           context.checkSliceUse(port->slice(), "it", noIndex);
-      if (port->dtype()->string_view() == "u8")
-        fail(3011, "element type 'u8' is not one of a port");
+      if (port->dtype()->string_view() == "u8" ||
+          port->dtype()->string_view() == "bf16")
+        fail(3011, "element type " + quoted(port->dtype()) +
+                       " is not one of a port");
       const std::optional<int64_t> size =
           elementBytes(port->dtype()->string_view());
       if (!size)

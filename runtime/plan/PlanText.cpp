@@ -356,12 +356,15 @@ private:
                 ? ""
                 : std::string(" to ") +
                       types[static_cast<int>(gemm.out_dtype())]) +
-           " " + c + " = " + digits(gemm.alpha()) + " * " +
+           " " +
+           c + " = " + digits(gemm.alpha()) + " * " +
            operand(gemm.a(), gemm.trans_a(), gemm.lda()) + " * " +
            operand(gemm.b(), gemm.trans_b(), gemm.ldb()) + " + " +
            digits(gemm.beta()) + " * c, m(" + extentText(*gemm.m(), counts) +
            ") n(" + extentText(*gemm.n(), counts) + ") k(" +
            extentText(*gemm.k(), counts) + ")";
+    if (gemm.workspace() >= 0)
+      out += " workspace " + sliceUse(static_cast<uint32_t>(gemm.workspace()));
   }
 
   std::string argText(const plan::Arg &arg, const IndexCounts &counts) const {

@@ -126,6 +126,10 @@ void forEachAccess(const plan::Plan &plan, const plan::Instruction &instruction,
     visit({gemm.a(), true, false, sizeOf(gemm.a())});
     visit({gemm.b(), true, false, sizeOf(gemm.b())});
     visit({gemm.c(), gemm.beta() != 0, true, sizeOf(gemm.c())});
+    if (gemm.workspace() >= 0) {
+      const auto workspace = static_cast<uint32_t>(gemm.workspace());
+      visit({workspace, false, true, sizeOf(workspace)});
+    }
     return;
   }
   case plan::Op::Copy: {

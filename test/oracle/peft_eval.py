@@ -36,7 +36,7 @@ def evaluate(ids, scratch, *options):
     data = os.path.join(scratch, "data.jsonl")
     write_records(data, ids)
     return json.loads(run("eval", f"--model_name={MODEL}", f"--dataset={data}", "--train_type=lora",
-                          "--context_length=64", *options))
+                          "--precision=fp32", "--context_length=64", *options))
 
 
 def main():

@@ -23,7 +23,8 @@ def main():
     ids = rows(read_tensors(os.path.join(INPUTS, "batches_b4.safetensors"))["input_ids"])
     train_data, data, out = (os.path.join(scratch, name) for name in ("train.jsonl", "row.jsonl", "out"))
     write_records(train_data, ids)
-    run("train", f"--model_name={MODEL}", f"--dataset={train_data}", "--train_type=lora", "--lora_rank=4",
+    run("train", f"--model_name={MODEL}", f"--dataset={train_data}", "--train_type=lora", "--precision=fp32",
+        "--lora_rank=4",
         "--lora_target_modules=all-linear", "--context_length=64", "--lr=1e-2", f"--output_dir={out}")
 
     base = transformers.AutoModelForCausalLM.from_pretrained(MODEL, dtype=torch.float32)
@@ -37,7 +38,7 @@ def main():
             base = model.unload()
         write_records(data, [row])
         got = json.loads(run("eval", f"--model_name={MODEL}", f"--dataset={data}", "--train_type=lora",
-                             "--context_length=64", f"--adapter={out}"))
+                             "--precision=fp32", "--context_length=64", f"--adapter={out}"))
         comparison.relative("loss", f"row {index}", got["eval_loss"], expected, TOLERANCE)
         comparison.equal("the adapter moves the loss", abs(expected - without) > 1e-2, True)
     comparison.finish()

@@ -24,6 +24,7 @@ def compare_texts(comparison, expected, scratch):
     for text in expected["texts"]:
         write_records(data, [text["ids"]])
         got = json.loads(run("eval", f"--model_name={MODEL}", f"--dataset={data}", "--train_type=lora",
+                             "--precision=fp32",
                              "--context_length=64"))
         comparison.relative("loss", repr(text["text"]), got["eval_loss"], text["mean_loss"], LOSS_TOLERANCE)
 
@@ -57,7 +58,8 @@ def compare_lora(comparison, expected, scratch):
     adapter = fresh_folder(os.path.join(scratch, "initial"))
     write_initial_adapter(adapter, lora)
     adamw = lora["adamw"]
-    run("train", f"--model_name={MODEL}", f"--dataset={data}", "--train_type=lora", f"--adapter={adapter}",
+    run("train", f"--model_name={MODEL}", f"--dataset={data}", "--train_type=lora",
+        "--precision=fp32", f"--adapter={adapter}",
         f"--batch_size={len(rows(batch['input_ids']))}", f"--num_epochs={lora['steps']}", "--shuffle=false",
         "--context_length=64", f"--lr={lora['lr']}", f"--optimizer={lora['optimizer']}", f"--wd={adamw['wd']}",
         f"--adam_beta1={adamw['betas'][0]}", f"--adam_beta2={adamw['betas'][1]}", f"--adam_epsilon={adamw['eps']}",

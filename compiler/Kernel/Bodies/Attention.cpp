@@ -75,7 +75,7 @@ Value AttentionBody::loadColumn(Value memref, Value row, Value head) {
   AffineMap first = AffineMap::get(
       1, 0, {getAffineDimExpr(0), getAffineConstantExpr(0)}, getContext());
   return generic({{column, first}},
-                 {{empty(attentionTile, shape.element), dims({0}, 1)}},
+                 {{empty(attentionTile), dims({0}, 1)}},
                  [](ValueRange v) { return SmallVector<Value>{v[0]}; })[0];
 }
 
@@ -98,7 +98,7 @@ kern::FuncOp kernels::buildAttention(OpBuilder &builder, Location loc,
   AttentionBody b(builder, loc, "attention", shape,
                   {rowsOf(builder.getI32Type()),
                    rowsOf(shape.element, shape.heads * width),
-                   rowsOf(shape.element, shape.heads)});
+                   rowsOf(getComputeType(shape.element), shape.heads)});
   Value segments = b.other(0);
   Value head = b.remainder(b.item(), shape.heads);
   Value keyHead = b.quotient(head, shape.heads / shape.kvHeads);

@@ -25,13 +25,14 @@ kern::FuncOp kernels::buildAttentionDelta(OpBuilder &builder, Location loc,
   BodyBuilder b(builder, loc,
                 "attention_delta_" + Twine(heads) + "x" + Twine(width) + "_" +
                     nameOf(shape.element),
-                {rows, rows, rowsOf(shape.element, heads)}, shape.element);
+                {rows, rows, rowsOf(getComputeType(shape.element), heads)},
+                shape.element);
   // Head by head: a reduction to a scalar stays in registers.
   b.loop(b.index(0), b.index(heads), 1, [&](Value head) {
     Value column = b.mul(head, b.index(width));
     Value gradient = b.load(b.argument(0), {b.item(), column}, width);
     Value o = b.load(b.argument(1), {b.item(), column}, width);
-    Value delta = b.sum({gradient, o}, shape.element,
+    Value delta = b.sum({gradient, o}, getComputeType(shape.element),
                         [&](ValueRange v) { return b.mul(v[0], v[1]); });
     b.storeScalar(delta, b.argument(2), {b.item(), head});
   });
@@ -40,9 +41,9 @@ kern::FuncOp kernels::buildAttentionDelta(OpBuilder &builder, Location loc,
 
 /// Types of dO, lse, delta and segments.
 static SmallVector<Type> getGradientInputs(const AttentionShape &shape) {
+  Type statistic = getComputeType(shape.element);
   return {rowsOf(shape.element, shape.heads * shape.headDim),
-          rowsOf(shape.element, shape.heads),
-          rowsOf(shape.element, shape.heads),
+          rowsOf(statistic, shape.heads), rowsOf(statistic, shape.heads),
           rowsOf(IntegerType::get(shape.element.getContext(), 32))};
 }
 

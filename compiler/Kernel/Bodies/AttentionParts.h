@@ -8,6 +8,7 @@
 
 #include "compiler/Kernel/Bodies/BodyBuilder.h"
 
+#include "dialects/Support/Elements.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 namespace fsdpq::kernels {

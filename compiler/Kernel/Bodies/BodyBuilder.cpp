@@ -2,6 +2,8 @@
 
 #include "compiler/Kernel/Bodies/BodyBuilder.h"
 
+#include "dialects/Support/Elements.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -44,12 +46,13 @@ int64_t kernels::columnTile(int64_t columns) {
 }
 
 StringRef kernels::nameOf(Type element) {
-  return element.isF64() ? "f64" : "f32";
+  return element.isF64() ? "f64" : element.isBF16() ? "bf16" : "f32";
 }
 
 BodyBuilder::BodyBuilder(OpBuilder &outer, Location loc, const Twine &name,
                          TypeRange arguments, Type element)
-    : ImplicitLocOpBuilder(loc, outer.getContext()), element(element) {
+    : ImplicitLocOpBuilder(loc, outer.getContext()),
+      element(getComputeType(element)) {
   outer.getContext()
       ->loadDialect<arith::ArithDialect, linalg::LinalgDialect,
                     math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
@@ -162,6 +165,18 @@ Value BodyBuilder::lookUp(Value index, ArrayRef<float> table) {
 // Memory
 //===----------------------------------------------------------------------===//
 
+static Type elementOf(Value memref) {
+  return cast<MemRefType>(memref.getType()).getElementType();
+}
+
+Value BodyBuilder::convert(Value tile, Type type) {
+  if (cast<RankedTensorType>(tile.getType()).getElementType() == type)
+    return tile;
+  return mapAll(tile, type, [&](ValueRange v) {
+    return SmallVector<Value>{toFloat(v[0], type)};
+  })[0];
+}
+
 static SmallVector<Value> completeIndices(BodyBuilder &b, Value memref,
                                           ValueRange indices) {
   SmallVector<Value> all(indices);
@@ -172,21 +187,34 @@ static SmallVector<Value> completeIndices(BodyBuilder &b, Value memref,
 
 Value BodyBuilder::load(Value memref, ValueRange indices,
                         ArrayRef<int64_t> shape) {
-  Type type = cast<MemRefType>(memref.getType()).getElementType();
-  return kern::LoadOp::create(*this, RankedTensorType::get(shape, type), memref,
-                              completeIndices(*this, memref, indices));
+  Type type = elementOf(memref);
+  Value tile =
+      kern::LoadOp::create(*this, RankedTensorType::get(shape, type), memref,
+                           completeIndices(*this, memref, indices));
+  return convert(tile, getComputeType(type));
 }
 
 void BodyBuilder::store(Value tile, Value memref, ValueRange indices) {
-  kern::StoreOp::create(*this, tile, memref,
+  kern::StoreOp::create(*this, convert(tile, elementOf(memref)), memref,
                         completeIndices(*this, memref, indices));
 }
 
+void BodyBuilder::copy(Value source, ValueRange from, Value dest, ValueRange to,
+                       ArrayRef<int64_t> shape) {
+  auto type = RankedTensorType::get(shape, elementOf(source));
+  Value tile = kern::LoadOp::create(*this, type, source,
+                                    completeIndices(*this, source, from));
+  kern::StoreOp::create(*this, tile, dest, completeIndices(*this, dest, to));
+}
+
 Value BodyBuilder::loadScalar(Value memref, ValueRange indices) {
-  return memref::LoadOp::create(*this, memref, indices);
+  Value value = memref::LoadOp::create(*this, memref, indices);
+  return value.getType().isBF16() ? toFloat(value, getF32Type()) : value;
 }
 
 void BodyBuilder::storeScalar(Value value, Value memref, ValueRange indices) {
+  if (elementOf(memref).isBF16())
+    value = toFloat(value, elementOf(memref));
   memref::StoreOp::create(*this, value, memref, indices);
 }
 

@@ -18,7 +18,7 @@ MemRefType arrayOf(Type element, ArrayRef<int64_t> shape);
 /// What one item of kernels over flat buffers covers: divides `elements`.
 int64_t flatItemSize(int64_t elements);
 
-/// "f32" or "f64", for names of kernels.
+/// "f32", "f64" or "bf16", for names of kernels.
 StringRef nameOf(Type element);
 
 /// A tensor as an operand of a generic: the element at each iteration.
@@ -34,7 +34,8 @@ struct Access {
 /// where it should.
 class BodyBuilder : public ImplicitLocOpBuilder {
 public:
-  /// `name` becomes a symbol; `element` is what `real` and `toElement` make.
+  /// `name` becomes a symbol. The body computes in getComputeType(element): that
+  /// is what `real`, `toElement` and `map` make.
   BodyBuilder(OpBuilder &outer, Location loc, const Twine &name,
               TypeRange arguments, Type element);
 
@@ -81,11 +82,15 @@ public:
   /// The entry of an f32 table whose size is a power of two.
   Value lookUp(Value index, ArrayRef<float> table);
 
-  // Memory. Missing trailing indices are 0.
+  // Memory. Missing trailing indices are 0. What is stored in bf16 is loaded as
+  // f32, and rounded once when it is stored.
   Value load(Value memref, ValueRange indices, ArrayRef<int64_t> shape);
   void store(Value tile, Value memref, ValueRange indices);
   Value loadScalar(Value memref, ValueRange indices);
   void storeScalar(Value value, Value memref, ValueRange indices);
+  /// Moves a tile as it is stored.
+  void copy(Value source, ValueRange from, Value dest, ValueRange to,
+            ArrayRef<int64_t> shape);
 
   // Tiles.
   Value empty(ArrayRef<int64_t> shape, Type type);
@@ -142,9 +147,13 @@ public:
   void branch(Value condition, llvm::function_ref<void()> then,
               llvm::function_ref<void()> otherwise);
 
+protected:
+  /// Tiles in another floating point type.
+  Value convert(Value tile, Type type);
+
 private:
   kern::FuncOp kernel;
-  Type element;
+  Type element; ///< that is computed in
 };
 
 } // namespace fsdpq::kernels

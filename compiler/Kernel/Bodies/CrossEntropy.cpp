@@ -3,6 +3,8 @@
 #include "compiler/Kernel/Bodies/BodyBuilder.h"
 #include "compiler/Kernel/Bodies/Families.h"
 
+#include "dialects/Support/Elements.h"
+
 using namespace mlir;
 using namespace fsdpq;
 using namespace fsdpq::kernels;
@@ -21,6 +23,23 @@ static Value sumTile(BodyBuilder &b, Value logits, Value largest) {
                [&](ValueRange v) { return b.exp(b.sub(v[0], largest)); });
 }
 
+/// The logarithm of the sum of a row's exponentials. Sums are rescaled when a tile
+/// has a larger logit: one pass over memory.
+static Value emitLogSum(BodyBuilder &b, Value logits, Value row,
+                        int64_t vocabulary) {
+  auto sums =
+      b.tiles(vocabulary, logitTile, {b.real(lowest), b.real(0)},
+              [&](Value begin, int64_t size, ValueRange carried) {
+                Value tile = b.load(logits, {row, begin}, size);
+                Value largest = b.maxStep(carried[0], b.max(tile, lowest));
+                Value decay = b.exp(b.sub(carried[0], largest));
+                Value sum = b.add(b.mul(carried[1], decay),
+                                  sumTile(b, tile, largest));
+                return SmallVector<Value>{largest, sum};
+              });
+  return b.add(Value(math::LogOp::create(b, sums[1])), sums[0]);
+}
+
 static Value isIgnored(BodyBuilder &b, Value target) {
   return b.compare(CmpIPredicate::slt, target, b.i32(0));
 }
@@ -30,28 +49,23 @@ kern::FuncOp kernels::buildCrossEntropy(OpBuilder &builder, Location loc,
   BodyBuilder b(builder, loc,
                 "cross_entropy_" + Twine(vocabulary) + "_" + nameOf(element),
                 {rowsOf(element, vocabulary), rowsOf(builder.getI32Type()),
-                 rowsOf(element), rowsOf(element)},
+                 rowsOf(getComputeType(element)),
+                 rowsOf(getComputeType(element))},
                 element);
   Value row = b.item();
   Value target = b.loadScalar(b.argument(1), row);
-  // Sums are rescaled when a tile has a larger logit: one pass over memory.
-  auto sums =
-      b.tiles(vocabulary, logitTile, {b.real(lowest), b.real(0)},
-              [&](Value begin, int64_t size, ValueRange carried) {
-                Value logits = b.load(b.argument(0), {row, begin}, size);
-                Value largest = b.maxStep(carried[0], b.max(logits, lowest));
-                Value decay = b.exp(b.sub(carried[0], largest));
-                Value sum = b.add(b.mul(carried[1], decay),
-                                  sumTile(b, logits, largest));
-                return SmallVector<Value>{largest, sum};
-              });
-  Value lse = b.add(Value(math::LogOp::create(b, sums[1])), sums[0]);
+  Value lse = emitLogSum(b, b.argument(0), row, vocabulary);
   Value column = b.maxIndex(b.toIndex(target), b.index(0));
   Value loss = b.sub(lse, b.loadScalar(b.argument(0), {row, column}));
   b.storeScalar(b.select(isIgnored(b, target), b.real(0), loss), b.argument(2),
                 row);
   b.storeScalar(lse, b.argument(3), row);
   return b.getKernel();
+}
+
+static void emitZeros(BodyBuilder &b, Value memref, Value row, int64_t columns,
+                      Type element) {
+  b.store(b.fill(columns, b.constant(element, 0)), memref, row);
 }
 
 /// Takes `amount` from the gradient of the target.
@@ -62,23 +76,43 @@ static void emitTargetGradient(BodyBuilder &b, Value gradients, Value row,
   b.storeScalar(rest, gradients, {row, column});
 }
 
+/// The gradients of a row from its logits, rounded once where they are stored in
+/// bf16. Logits and gradients may lie in one place.
+static void emitGradient(BodyBuilder &b, Value logits, Value gradients, Value row,
+                         int64_t vocabulary, Value target, Value lse,
+                         Value weight) {
+  Value column = b.toIndex(target);
+  auto power = [&](Value logit) { return b.exp(b.sub(logit, lse)); };
+  // Before the logits may be gone.
+  Value chosen = power(b.loadScalar(logits, {row, column}));
+  Value tile = b.load(logits, row, vocabulary);
+  b.store(b.map(tile, [&](ValueRange v) { return b.mul(power(v[0]), weight); }),
+          gradients, row);
+  b.storeScalar(b.mul(b.sub(chosen, b.real(1)), weight), gradients,
+                {row, column});
+}
+
 kern::FuncOp kernels::buildCrossEntropyGrad(OpBuilder &builder, Location loc,
                                             int64_t vocabulary, Type element) {
   MemRefType rows = rowsOf(element, vocabulary);
   BodyBuilder b(builder, loc,
                 "cross_entropy_grad_" + Twine(vocabulary) + "_" +
                     nameOf(element),
-                {rows, rowsOf(builder.getI32Type()), rowsOf(element),
-                 rowsOf(element), rows},
+                {rows, rowsOf(builder.getI32Type()),
+                 rowsOf(getComputeType(element)),
+                 rowsOf(getComputeType(element)), rows},
                 element);
   Value row = b.item(), gradients = b.argument(4);
   Value target = b.loadScalar(b.argument(1), row);
   b.branch(
       isIgnored(b, target),
-      [&] { b.store(b.fill(vocabulary, b.real(0)), gradients, row); },
+      [&] { emitZeros(b, gradients, row, vocabulary, element); },
       [&] {
         Value lse = b.loadScalar(b.argument(2), row);
         Value weight = b.loadScalar(b.argument(3), row);
+        if (element.isBF16())
+          return emitGradient(b, b.argument(0), gradients, row, vocabulary,
+                              target, lse, weight);
         Value logits = b.load(b.argument(0), row, vocabulary);
         Value gradient = b.map(logits, [&](ValueRange v) {
           return b.mul(b.exp(b.sub(v[0], lse)), weight);
@@ -95,21 +129,29 @@ kern::FuncOp kernels::buildFusedCrossEntropy(OpBuilder &builder, Location loc,
                 "fused_cross_entropy_" + Twine(vocabulary) + "_" +
                     nameOf(element),
                 {rowsOf(builder.getI32Type()), rowsOf(element, vocabulary),
-                 rowsOf(element), builder.getF64Type()},
+                 rowsOf(getComputeType(element)), builder.getF64Type()},
                 element);
   Value row = b.item(), memref = b.argument(1);
   Value target = b.loadScalar(b.argument(0), row);
   b.branch(
       isIgnored(b, target),
       [&] {
-        b.store(b.fill(vocabulary, b.real(0)), memref, row);
+        emitZeros(b, memref, row, vocabulary, element);
         b.storeScalar(b.real(0), b.argument(2), row);
       },
       [&] {
         Value weight = b.toElement(b.argument(3));
+        if (element.isBF16()) {
+          Value lse = emitLogSum(b, memref, row, vocabulary);
+          Value chosen = b.loadScalar(memref, {row, b.toIndex(target)});
+          b.storeScalar(b.sub(lse, chosen), b.argument(2), row);
+          return emitGradient(b, memref, memref, row, vocabulary, target, lse,
+                              weight);
+        }
         Value largest = b.max(b.load(memref, row, vocabulary), lowest);
         Value chosen = b.loadScalar(memref, {row, b.toIndex(target)});
-        // The exponentials take the logits' place: they are computed once.
+        // The exponentials take the logits' place: they are computed once. In
+        // bf16 they would lose digits there.
         Value sum =
             b.tiles(vocabulary, logitTile, b.real(0),
                     [&](Value begin, int64_t size, ValueRange carried) {

@@ -2,6 +2,8 @@
 
 #include "compiler/Kernel/Bodies/BodyBuilder.h"
 
+#include "dialects/Support/Elements.h"
+
 using namespace mlir;
 using namespace fsdpq;
 using namespace fsdpq::kernels;
@@ -130,11 +132,30 @@ kern::FuncOp kernels::buildGatedSiluGrad(OpBuilder &builder, Location loc,
         b.mapAll({dy, gate, up}, {element, element}, [&](ValueRange v) {
           Value s = sigmoid(b, v[1]);
           Value dGate = b.mul(b.mul(v[0], v[2]), siluDerivative(b, v[1], s));
-          return SmallVector<Value>{dGate, b.mul(v[0], b.mul(v[1], s))};
+          Value dUp = b.mul(v[0], b.mul(v[1], s));
+          return SmallVector<Value>{b.toFloat(dGate, element),
+                                    b.toFloat(dUp, element)};
         });
     b.store(results[0], b.argument(packed ? 2 : 3), {row, begin});
     b.store(results[1], b.argument(packed ? 2 : 4), {row, upBegin});
   });
+  return b.getKernel();
+}
+
+kern::FuncOp kernels::buildCast(OpBuilder &builder, Location loc,
+                                std::optional<int64_t> columns, int64_t elements,
+                                Type from, Type to) {
+  auto typeOf = [&](Type element) {
+    return columns ? rowsOf(element, *columns) : arrayOf(element, elements);
+  };
+  BodyBuilder b(builder, loc,
+                Twine(columns ? "cast_rows_" : "cast_") +
+                    Twine(columns ? *columns : elements) + "_" + nameOf(from) +
+                    "_" + nameOf(to),
+                {typeOf(from), typeOf(to)}, from);
+  int64_t size = columns ? *columns : flatItemSize(elements);
+  Value begin = columns ? b.item() : b.mul(b.item(), b.index(size));
+  b.store(b.load(b.argument(0), begin, size), b.argument(1), begin);
   return b.getKernel();
 }
 

@@ -15,18 +15,19 @@ kern::FuncOp kernels::buildMatmul(OpBuilder &builder, Location loc,
   SmallVector<Type> types;
   if (shape.transA)
     types = {rowsOf(element, shape.m), rowsOf(element, shape.n),
-             arrayOf(element, {shape.m, shape.n}), builder.getI64Type()};
+             arrayOf(shape.result, {shape.m, shape.n}), builder.getI64Type()};
   else
     types = {rowsOf(element, shape.k),
              shape.transB ? arrayOf(element, {shape.n, shape.k})
                           : arrayOf(element, {shape.k, shape.n}),
-             rowsOf(element, shape.n)};
+             rowsOf(shape.result, shape.n)};
   std::string name = "matmul";
   name += shape.transA ? "_t" : "_n";
   name += shape.transB ? "t_" : "n_";
   BodyBuilder b(builder, loc,
                 name + Twine(shape.transA ? shape.m : shape.k) + "x" +
-                    Twine(shape.n) + "_" + nameOf(element),
+                    Twine(shape.n) + "_" + nameOf(element) +
+                    (shape.result == element ? "" : "_" + nameOf(shape.result)),
                 types, element);
   Value row = b.item(), a = b.argument(0), right = b.argument(1),
         c = b.argument(2);

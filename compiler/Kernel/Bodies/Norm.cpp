@@ -2,6 +2,8 @@
 
 #include "compiler/Kernel/Bodies/BodyBuilder.h"
 
+#include "dialects/Support/Elements.h"
+
 using namespace mlir;
 using namespace fsdpq;
 using namespace fsdpq::kernels;
@@ -15,7 +17,7 @@ kern::FuncOp kernels::buildRmsNorm(OpBuilder &builder, Location loc,
     types.push_back(rows);
   types.push_back(arrayOf(element, columns));
   types.append(addResidual ? 2 : 1, rows);
-  types.push_back(rowsOf(element));
+  types.push_back(rowsOf(getComputeType(element)));
   BodyBuilder b(builder, loc,
                 Twine(addResidual ? "add_rms_norm_" : "rms_norm_") +
                     Twine(columns) + "_" + nameOf(element),
@@ -34,7 +36,7 @@ kern::FuncOp kernels::buildRmsNorm(OpBuilder &builder, Location loc,
     x = b.load(sums, row, columns);
   }
   Value squares =
-      b.sum(x, element, [&](ValueRange v) { return b.mul(v[0], v[0]); });
+      b.sum(x, getComputeType(element), [&](ValueRange v) { return b.mul(v[0], v[0]); });
   Value mean = b.div(squares, b.real(columns));
   Value root = math::SqrtOp::create(b, b.add(mean, b.real(eps)));
   Value rstd = b.div(b.real(1), root);
@@ -50,7 +52,7 @@ kern::FuncOp kernels::buildRmsNormGrad(OpBuilder &builder, Location loc,
                                        bool addPlus) {
   MemRefType rows = rowsOf(element, columns);
   SmallVector<Type> types = {rows, rows, arrayOf(element, columns),
-                             rowsOf(element)};
+                             rowsOf(getComputeType(element))};
   types.append(addPlus ? 2 : 1, rows);
   BodyBuilder b(builder, loc,
                 Twine(addPlus ? "add_rms_norm_grad_" : "rms_norm_grad_") +
@@ -61,7 +63,7 @@ kern::FuncOp kernels::buildRmsNormGrad(OpBuilder &builder, Location loc,
   Value x = b.load(b.argument(1), row, columns);
   Value w = b.load(b.argument(2), {}, columns);
   Value rstd = b.loadScalar(b.argument(3), row);
-  Value dot = b.sum({dy, x, w}, element, [&](ValueRange v) {
+  Value dot = b.sum({dy, x, w}, getComputeType(element), [&](ValueRange v) {
     return b.mul(b.mul(v[0], v[2]), v[1]);
   });
   // dx = rstd * dy * w - rstd^3 * mean * x
@@ -82,10 +84,11 @@ kern::FuncOp kernels::buildRmsNormGrad(OpBuilder &builder, Location loc,
 kern::FuncOp kernels::buildRmsNormWeightGrad(OpBuilder &builder, Location loc,
                                              int64_t columns, Type element) {
   MemRefType rows = rowsOf(element, columns);
+  Type sum = getComputeType(element);
   BodyBuilder b(builder, loc,
                 "rms_norm_weight_grad_" + Twine(columns) + "_" +
                     nameOf(element),
-                {rows, rows, rowsOf(element), arrayOf(element, columns),
+                {rows, rows, rowsOf(sum), arrayOf(sum, columns),
                  builder.getI64Type()},
                 element);
   int64_t size = columnTile(columns);

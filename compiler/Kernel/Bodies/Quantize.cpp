@@ -67,12 +67,14 @@ static Value emitPacked(BodyBuilder &b, Value codes, int64_t bytes) {
 }
 
 kern::FuncOp kernels::buildQuantize(OpBuilder &builder, Location loc,
-                                    qt::BlockFormat format, int64_t elements) {
+                                    qt::BlockFormat format, int64_t elements,
+                                    Type rounded) {
   Type f32 = builder.getF32Type(), i8 = builder.getI8Type();
   BodyBuilder b(
       builder, loc,
       Twine(format.isNF4 ? "quantize_nf4_" : "quantize_fp4_") + "b" +
-          Twine(format.block) + "_n" + Twine(elements),
+          Twine(format.block) + "_n" + Twine(elements) +
+          (rounded ? "_" + nameOf(rounded) : ""),
       {arrayOf(f32, elements), arrayOf(i8, (elements + 1) / 2), rowsOf(f32)},
       f32);
   b.flags = arith::FastMathFlags::none;
@@ -95,6 +97,10 @@ kern::FuncOp kernels::buildQuantize(OpBuilder &builder, Location loc,
   Value byte = b.mul(block, b.index(format.block / 2));
   b.blockOf(block, elements, format.block, [&](int64_t count) {
     Value x = b.load(b.argument(0), first, count);
+    if (rounded)
+      x = b.map(x, [&](ValueRange v) {
+        return b.toFloat(b.toFloat(v[0], rounded), f32);
+      });
     Value absmax = b.max(x, 0, [&](Value v) { return b.absolute(v); });
     b.storeScalar(absmax, b.argument(2), block);
     Value reciprocal;

@@ -3,6 +3,8 @@
 #include "compiler/Kernel/Bodies/BodyBuilder.h"
 #include "compiler/Kernel/Bodies/Families.h"
 
+#include "dialects/Support/Elements.h"
+
 using namespace mlir;
 using namespace fsdpq;
 using namespace fsdpq::kernels;
@@ -41,7 +43,9 @@ kern::FuncOp kernels::buildRope(OpBuilder &builder, Location loc,
                 Twine(inverse ? "rope_inverse_" : "rope_") + Twine(columns) +
                     "_" + Twine(heads) + "x" + Twine(headDim) + "_" +
                     nameOf(element),
-                {rowsOf(element, headDim), rowsOf(element, columns)}, element);
+                {rowsOf(getComputeType(element), headDim),
+                 rowsOf(element, columns)},
+                element);
   Value row = b.item(), table = b.argument(0), x = b.argument(1);
   int64_t half = headDim / 2;
   Value cosines = b.load(table, row, half);
@@ -54,8 +58,10 @@ kern::FuncOp kernels::buildRope(OpBuilder &builder, Location loc,
         {x1, x2, cosines, sines}, {element, element}, [&](ValueRange v) {
           Value p = b.mul(v[0], v[2]), q = b.mul(v[1], v[3]);
           Value r = b.mul(v[1], v[2]), s = b.mul(v[0], v[3]);
-          return SmallVector<Value>{inverse ? b.add(p, q) : b.sub(p, q),
-                                    inverse ? b.sub(r, s) : b.add(r, s)};
+          Value first = inverse ? b.add(p, q) : b.sub(p, q);
+          Value second = inverse ? b.sub(r, s) : b.add(r, s);
+          return SmallVector<Value>{b.toFloat(first, element),
+                                    b.toFloat(second, element)};
         });
     b.store(rotated[0], x, {row, first});
     b.store(rotated[1], x, {row, second});

@@ -2,6 +2,8 @@
 
 #include "compiler/Kernel/Bodies/BodyBuilder.h"
 
+#include "dialects/Support/Elements.h"
+
 using namespace mlir;
 using namespace fsdpq;
 using namespace fsdpq::kernels;
@@ -14,7 +16,7 @@ static kern::FuncOp buildRowCopy(OpBuilder &builder, Location loc,
                                  int64_t columns, Type element) {
   BodyBuilder b(builder, loc, name + "_" + nameOf(element), types, element);
   Value row = b.toIndex(b.loadScalar(b.argument(index), b.item()));
-  b.store(b.load(b.argument(source), row, columns), b.argument(2), b.item());
+  b.copy(b.argument(source), row, b.argument(2), b.item(), columns);
   return b.getKernel();
 }
 
@@ -47,10 +49,13 @@ kern::FuncOp kernels::buildScatterRows(OpBuilder &builder, Location loc,
   Value source = b.loadScalar(b.argument(1), b.item());
   b.branch(
       b.compare(CmpIPredicate::slt, source, b.i32(0)),
-      [&] { b.store(b.fill(columns, b.real(0)), b.argument(2), b.item()); },
       [&] {
-        Value dy = b.load(b.argument(0), b.toIndex(source), columns);
-        b.store(dy, b.argument(2), b.item());
+        b.store(b.fill(columns, b.constant(element, 0)), b.argument(2),
+                b.item());
+      },
+      [&] {
+        b.copy(b.argument(0), b.toIndex(source), b.argument(2), b.item(),
+               columns);
       });
   return b.getKernel();
 }
@@ -62,7 +67,8 @@ kern::FuncOp kernels::buildEmbeddingGrad(OpBuilder &builder, Location loc,
                 "embedding_grad_" + Twine(vocabulary) + "x" + Twine(columns) +
                     "_" + nameOf(element),
                 {rowsOf(element, columns), rowsOf(builder.getI32Type()),
-                 arrayOf(element, {vocabulary, columns}), builder.getI64Type()},
+                 arrayOf(getComputeType(element), {vocabulary, columns}),
+                 builder.getI64Type()},
                 element);
   int64_t size = columnTile(columns);
   Value column = b.mul(b.item(), b.index(size));

@@ -172,7 +172,8 @@ PlanWriter::writeInstruction(Operation &op) {
     instruction->op.Set(std::move(table));
   } else if (auto gemm = dyn_cast<exec::GemmOp>(op)) {
     plan::GemmT table;
-    table.dtype = table.out_dtype = getDType(gemm.getType());
+    table.dtype = getDType(gemm.getType());
+    table.out_dtype = getDType(gemm.getResultType());
     table.trans_a = gemm.getTransA();
     table.trans_b = gemm.getTransB();
     table.m = writeExtent(gemm.getM());

@@ -1,14 +1,13 @@
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/device/cpu/ObjectLoader.h"
+#include "runtime/device/cpu/Parallel.h"
+#include "runtime/device/cpu/Products.h"
 #include "runtime/plan/PlanCheck.h"
 #include "runtime/support/Error.h"
-#include "runtime/support/StopSignalMask.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <omp.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <string>
 #include <sys/mman.h>
 
@@ -22,58 +21,6 @@ constexpr int64_t bytesWorthAThread = int64_t(1) << 20;
 template <typename T>
 T *pointer(DeviceAddress address) {
   return reinterpret_cast<T *>(address);
-}
-
-/// Once for each of OpenMP's threads.
-void keepFromSignals() {
-  thread_local bool isDone = false;
-  if (!isDone)
-    blockStopSignals();
-  isDone = true;
-}
-
-/// Calls body(begin, end) for contiguous ranges that make up [0, count), on at
-/// most `threads` threads. Which thread gets which range depends on nothing but
-/// the numbers.
-template <typename Body>
-void inParallel(int64_t count, int64_t threads, const Body &body) {
-  threads = std::min(count, threads);
-  if (threads <= 1) {
-    body(int64_t(0), count);
-    return;
-  }
-#pragma omp parallel num_threads(static_cast <int>(threads))
-  {
-    if (omp_get_thread_num() > 0)
-      keepFromSignals();
-    // OpenMP may give fewer threads than asked for.
-    const int64_t parts = omp_get_num_threads(), part = omp_get_thread_num();
-    const int64_t size = count / parts, rest = count % parts;
-    const int64_t begin = part * size + std::min(part, rest);
-    body(begin, begin + size + (part < rest ? 1 : 0));
-  }
-}
-
-/// oneDNN takes the number of threads from OpenMP's setting of this thread.
-class ThreadSetting {
-public:
-  explicit ThreadSetting(unsigned threads) : before(omp_get_max_threads()) {
-    omp_set_num_threads(static_cast<int>(threads));
-  }
-  ~ThreadSetting() { omp_set_num_threads(before); }
-
-private:
-  int before;
-};
-
-/// What a GEMM without a product does.
-void scaleRows(float *c, int64_t rows, int64_t columns, int64_t pitch,
-               float beta) {
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t column = 0; column < columns; ++column) {
-      float &element = c[row * pitch + column];
-      element = beta == 0 ? 0 : beta * element;
-    }
 }
 
 } // namespace
@@ -181,84 +128,19 @@ void CpuDevice::launch(const LoadedKernel &kernel, const LaunchArg *args,
   streams->run([start, copies] { start(copies.data()); }, stream);
 }
 
-/// One product by oneDNN.
-static void callLibrary(const GemmCall &call) {
-  const dnnl_status_t status = dnnl_sgemm(
-      call.transA ? 'T' : 'N', call.transB ? 'T' : 'N', call.m, call.n, call.k,
-      call.alpha, pointer<float>(call.a), call.lda, pointer<float>(call.b),
-      call.ldb, call.beta, pointer<float>(call.c), call.ldc);
-  if (status == dnnl_out_of_memory)
-    throw Error(4002, ExitCode::DoesNotFit, "no memory for a GEMM's workspace");
-  if (status != dnnl_success)
-    throw Error(4005, ExitCode::RunFailure,
-                "oneDNN refused a GEMM of m " + std::to_string(call.m) +
-                    ", n " + std::to_string(call.n) + ", k " +
-                    std::to_string(call.k) + " with status " +
-                    std::to_string(status));
-}
-
-void CpuDevice::multiply(const GemmCall &call, unsigned threads) const {
-  if (call.k <= 0)
-    return scaleRows(pointer<float>(call.c), call.m, call.n, call.ldc,
-                     call.beta);
-  if (deterministic)
-    return multiplyInPanels(call, threads);
-  ThreadSetting setting(threads);
-  callLibrary(call);
-}
-
-/// Cuts C into panels that depend on nothing but its shape, each computed by one
-/// thread: how the library would share the work out between threads changes the
-/// order of its sums. Panels have at least 64 rows (or columns) but where C has
-/// less, for the library sums narrow products in another order.
-void CpuDevice::multiplyInPanels(const GemmCall &call, unsigned threads) const {
-  constexpr int64_t smallest = 64, mostPanels = 16;
-  const bool alongRows = call.m >= call.n;
-  const int64_t length = alongRows ? call.m : call.n;
-  const int64_t panel =
-      std::max(smallest, (length / mostPanels + smallest - 1) / smallest * smallest);
-  const int64_t panels = std::max<int64_t>(1, length / panel); // the last is longer
-  std::exception_ptr failure;
-  inParallel(panels, threads, [&](int64_t begin, int64_t end) {
-    ThreadSetting setting(1);
-    for (int64_t number = begin; number < end; ++number) {
-      const int64_t first = number * panel;
-      const int64_t size = number + 1 == panels ? length - first : panel;
-      GemmCall part = call;
-      const auto advance = [](DeviceAddress &address, int64_t elements) {
-        address += static_cast<uint64_t>(elements) * sizeof(float);
-      };
-      if (alongRows) {
-        part.m = size;
-        advance(part.a, call.transA ? first : first * call.lda);
-        advance(part.c, first * call.ldc);
-      } else {
-        part.n = size;
-        advance(part.b, call.transB ? first * call.ldb : first);
-        advance(part.c, first);
-      }
-      try {
-        callLibrary(part);
-      } catch (...) {
-#pragma omp critical
-        failure = std::current_exception();
-      }
-    }
-  });
-  if (failure)
-    std::rethrow_exception(failure);
-}
-
 void CpuDevice::gemm(const GemmCall &call, uint16_t stream) {
-  if (call.dtype != plan::DType::F32)
+  if (!canMultiply(call.dtype, call.outDtype))
     throw Error(4004, ExitCode::RunFailure,
-                std::string("the CPU has no GEMM for element type ") +
-                    plan::EnumNameDType(call.dtype),
+                std::string("the CPU has no GEMM for elements of ") +
+                    plan::EnumNameDType(call.dtype) + " with a result in " +
+                    plan::EnumNameDType(call.outDtype),
                 "", "compile such products to kernels");
   if (call.m <= 0 || call.n <= 0)
     return;
   streams->run(
-      [this, call, threads = threadsOf(stream)] { multiply(call, threads); },
+      [this, call, threads = threadsOf(stream)] {
+        multiply(call, threads, deterministic);
+      },
       stream);
 }
 

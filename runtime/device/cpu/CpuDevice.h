@@ -18,7 +18,7 @@ struct CpuDeviceOptions {
 
 /// Stream 0 is the calling thread with OpenMP's, whose calls are done on return;
 /// each other stream is a thread. Kernels are relocatable ELF objects, GEMMs
-/// oneDNN's (f32 only: for other types the compiler emits kernels).
+/// oneDNN's (of f32 and bf16: for other types the compiler emits kernels).
 /// Floating-point state is IEEE's default: subnormals are kept.
 class CpuDevice final : public Device {
 public:
@@ -53,8 +53,6 @@ private:
   unsigned threadsOf(uint16_t stream) const {
     return stream == 0 ? threadCount : 1;
   }
-  void multiply(const GemmCall &call, unsigned threads) const;
-  void multiplyInPanels(const GemmCall &call, unsigned threads) const;
 
   unsigned threadCount;
   bool deterministic;

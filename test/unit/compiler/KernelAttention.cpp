@@ -76,8 +76,8 @@ std::vector<T> join(int64_t rows,
   for (int64_t row = 0; row < rows; ++row)
     for (const std::vector<double> &part : parts) {
       int64_t width = part.size() / rows;
-      joined.insert(joined.end(), part.begin() + row * width,
-                    part.begin() + (row + 1) * width);
+      for (int64_t i = row * width; i < (row + 1) * width; ++i)
+        joined.push_back(T(part[i]));
     }
   return joined;
 }
@@ -128,12 +128,19 @@ void check(const std::vector<Case> &cases) {
     Reference wanted = solve(p);
 
     int64_t tiles = p.tokens / attentionTile, rows = p.tokens;
-    std::vector<T> dout(p.dout.begin(), p.dout.end());
-    std::vector<T> o(p.tokens * width, NAN), lse(p.tokens * c.heads, NAN),
+    auto narrow = [](const std::vector<double> &values) {
+      std::vector<T> result;
+      for (double value : values)
+        result.push_back(T(value));
+      return result;
+    };
+    std::vector<T> dout = narrow(p.dout);
+    std::vector<T> o(p.tokens * width, T(NAN));
+    std::vector<Sum<T>> lse(p.tokens * c.heads, NAN),
         delta(p.tokens * c.heads, NAN);
     if (c.packed) {
       auto qkv = join<T>(p.tokens, {p.q, p.k, p.v});
-      std::vector<T> dqkv(qkv.size(), NAN);
+      std::vector<T> dqkv(qkv.size(), T(NAN));
       harness.run(name.forward, tiles * c.heads, qkv.data(), p.segments.data(),
                   o.data(), lse.data());
       harness.run(name.delta, rows, dout.data(), o.data(), delta.data());
@@ -145,9 +152,9 @@ void check(const std::vector<Case> &cases) {
       expectNear(dqkv, join<double>(rows, {wanted.dq, wanted.dk, wanted.dv}),
                  "dqkv");
     } else {
-      std::vector<T> q(p.q.begin(), p.q.end()), k(p.k.begin(), p.k.end()),
-          v(p.v.begin(), p.v.end());
-      std::vector<T> dq(q.size(), NAN), dk(k.size(), NAN), dv(v.size(), NAN);
+      auto q = narrow(p.q), k = narrow(p.k), v = narrow(p.v);
+      std::vector<T> dq(q.size(), T(NAN)), dk(k.size(), T(NAN)),
+          dv(v.size(), T(NAN));
       harness.run(name.forward, tiles * c.heads, q.data(), k.data(), v.data(),
                   p.segments.data(), o.data(), lse.data());
       harness.run(name.delta, rows, dout.data(), o.data(), delta.data());
@@ -162,6 +169,7 @@ void check(const std::vector<Case> &cases) {
       expectNear(dv, wanted.dv, "dv");
     }
     expectNear(o, wanted.o, "o");
+    expectRounded(o, wanted.o, "o");
     expectNear(lse, wanted.lse, "lse");
   }
 }
@@ -173,6 +181,14 @@ TEST(KernelAttention, F32) {
                 {4, 2, 128, 100, true},
                 {4, 4, 16, 1, true},
                 {1, 1, 10, {}, false}});
+}
+
+TEST(KernelAttention, Bf16) {
+  check<Bf16>({{3, 1, 64, {}, true},
+               {2, 2, 80, 40, false},
+               {2, 1, 96, {}, false},
+               {4, 2, 128, 100, true},
+               {1, 1, 10, {}, false}});
 }
 
 TEST(KernelAttention, F64) {

@@ -16,6 +16,7 @@ class KernelBodies : public testing::Test {
 protected:
   KernelHarness harness;
   Type element = harness.type<T>();
+  Type sum = harness.type<Sum<T>>();
 
   /// add(buildX, arguments...): the builder and location are filled in.
   template <typename Build, typename... Args>
@@ -28,12 +29,22 @@ protected:
   std::vector<T> random(size_t count, double low = -2, double high = 2) {
     return uniform<T>(count, low, high, ++seed);
   }
+  std::vector<Sum<T>> randomSums(size_t count, double low = -2,
+                                 double high = 2) {
+    return uniform<Sum<T>>(count, low, high, ++seed);
+  }
 
   unsigned seed = 0;
 };
 
-using Elements = testing::Types<float, double>;
+using Elements = testing::Types<float, double, Bf16>;
 TYPED_TEST_SUITE(KernelBodies, Elements);
+
+/// Of gradients and optimizers, which are never bf16.
+template <typename T>
+class FlatKernels : public KernelBodies<T> {};
+using FlatElements = testing::Types<float, double>;
+TYPED_TEST_SUITE(FlatKernels, FlatElements);
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -55,25 +66,30 @@ TYPED_TEST(KernelBodies, RmsNorm) {
     int64_t rows = 5, d = c.d;
     auto x = this->random(rows * d), residual = this->random(rows * d),
          w = this->random(d), dy = this->random(rows * d),
-         plus = this->random(rows * d), dw = this->random(d);
-    std::vector<T> y(rows * d), sum(rows * d), rstd(rows), dx(rows * d);
+         plus = this->random(rows * d);
+    auto dw = this->randomSums(d);
+    std::vector<T> y(rows * d), sum(rows * d), dx(rows * d);
+    std::vector<Sum<T>> rstd(rows);
     std::vector<double> wantedSum, wantedY, wantedRstd, wantedDx, wantedPlus,
         wantedDw = widen(dw);
     for (bool addResidual : {false, true}) {
       wantedY.clear();
       wantedRstd.clear();
+      // The sum as it is stored.
+      auto input = [&](int64_t i) -> double {
+        return addResidual ? T(x[i] + residual[i]) : x[i];
+      };
       for (int64_t row = 0; row < rows; ++row) {
         double squares = 0;
         for (int64_t i = row * d; i < (row + 1) * d; ++i) {
-          double value = x[i] + (addResidual ? residual[i] : T(0));
+          double value = input(i);
           if (addResidual)
             wantedSum.push_back(value);
           squares += value * value;
         }
         wantedRstd.push_back(1 / std::sqrt(squares / d + 1e-5));
         for (int64_t i = row * d; i < (row + 1) * d; ++i)
-          wantedY.push_back((x[i] + (addResidual ? residual[i] : T(0))) *
-                            wantedRstd.back() * w[i % d]);
+          wantedY.push_back(input(i) * wantedRstd.back() * w[i % d]);
       }
       if (addResidual)
         this->harness.run(c.add, rows, x.data(), residual.data(), w.data(),
@@ -82,12 +98,13 @@ TYPED_TEST(KernelBodies, RmsNorm) {
         this->harness.run(c.plain, rows, x.data(), w.data(), y.data(),
                           rstd.data());
       expectNear(y, wantedY, "y");
+      expectRounded(y, wantedY, "y");
       expectNear(rstd, wantedRstd, "rstd");
     }
     expectNear(sum, wantedSum, "sum");
 
     // rstd is an operand of its own: any number will do.
-    rstd = this->random(rows, 0.5, 1.5);
+    rstd = this->randomSums(rows, 0.5, 1.5);
     for (int64_t row = 0; row < rows; ++row) {
       double dot = 0, r = rstd[row];
       for (int64_t i = row * d; i < (row + 1) * d; ++i)
@@ -102,6 +119,7 @@ TYPED_TEST(KernelBodies, RmsNorm) {
     this->harness.run(c.grad, rows, dy.data(), x.data(), w.data(), rstd.data(),
                       dx.data());
     expectNear(dx, wantedDx, "dx");
+    expectRounded(dx, wantedDx, "dx");
     this->harness.run(c.addGrad, rows, dy.data(), x.data(), w.data(),
                       rstd.data(), plus.data(), dx.data());
     expectNear(dx, wantedPlus, "dx + plus");
@@ -118,21 +136,22 @@ TYPED_TEST(KernelBodies, Rope) {
   for (int64_t i = 0; i < e / 2; ++i)
     frequencies.push_back(std::pow(1e4, -2.0 * i / e));
   auto tableName =
-      this->add(buildRopeTable, ArrayRef<double>(frequencies), this->element);
+      this->add(buildRopeTable, ArrayRef<double>(frequencies), this->sum);
   auto rope = this->add(buildRope, columns, e, heads, false, this->element);
   auto back = this->add(buildRope, columns, e, heads, true, this->element);
   std::vector<int32_t> positions = {0, 1, 2, 77, 2047, 131071, 5};
-  std::vector<T> table(rows * e);
+  using S = Sum<T>;
+  std::vector<S> table(rows * e);
   this->harness.run(tableName, rows, positions.data(), table.data());
   std::vector<double> wantedTable(rows * e);
   for (int64_t t = 0; t < rows; ++t)
     for (int64_t i = 0; i < e / 2; ++i) {
-      T angle = T(positions[t]) * T(frequencies[i]); // rounded as it should be
+      S angle = S(positions[t]) * S(frequencies[i]); // rounded as it should be
       wantedTable[t * e + i] = std::cos(double(angle));
       wantedTable[t * e + e / 2 + i] = std::sin(double(angle));
     }
   expectNear(table, wantedTable, "table",
-             std::is_same_v<T, float> ? 1e-7 : 1e-15);
+             std::is_same_v<S, float> ? 1e-7 : 1e-15);
 
   auto x = this->random(rows * columns);
   auto original = x;
@@ -148,8 +167,9 @@ TYPED_TEST(KernelBodies, Rope) {
       }
   this->harness.run(rope, rows, table.data(), x.data());
   expectNear(x, wanted, "rotated");
+  expectRounded(x, wanted, "rotated");
   this->harness.run(back, rows, table.data(), x.data());
-  expectNear(x, widen(original), "rotated back");
+  expectNear(x, widen(original), "rotated back", 2 * tolerance<T>);
 }
 
 TYPED_TEST(KernelBodies, Elementwise) {
@@ -168,13 +188,14 @@ TYPED_TEST(KernelBodies, Elementwise) {
   for (const Case &c : cases) {
     int64_t rows = 4, count = rows * c.d;
     auto a = this->random(count, -20, 20), b = this->random(count);
-    a[0] = -200; // exp(200) is infinite in f32
+    a[0] = T(-200); // exp(200) is infinite in f32
     std::vector<T> y(count);
     auto expect = [&](auto function, const char *what) {
       std::vector<double> wanted;
       for (int64_t i = 0; i < count; ++i)
         wanted.push_back(function(double(a[i]), double(b[i])));
       expectNear(y, wanted, what);
+      expectRounded(y, wanted, what);
     };
     this->harness.run(c.silu, rows, a.data(), y.data());
     expect([](double x, double) { return x * sigmoid(x); }, "silu");
@@ -189,7 +210,7 @@ TYPED_TEST(KernelBodies, Elementwise) {
     this->harness.run(c.mul, rows, a.data(), b.data(), y.data());
     expect([](double x, double y) { return x * y; }, "mul");
     this->harness.run(c.scale, rows, a.data(), y.data());
-    expect([](double x, double) { return T(0.3) * x; }, "scale");
+    expect([](double x, double) { return Sum<T>(0.3) * x; }, "scale");
   }
 }
 
@@ -207,7 +228,7 @@ TYPED_TEST(KernelBodies, GatedSilu) {
          splitGrad = add(buildGatedSiluGrad, false);
     int64_t rows = 3;
     auto gu = this->random(rows * 2 * f, -20, 20), dy = this->random(rows * f);
-    gu[0] = -200;
+    gu[0] = T(-200);
     std::vector<T> g, u, y(rows * f), dgu(rows * 2 * f), dg(rows * f),
         du(rows * f);
     std::vector<double> wanted, wantedG, wantedU, wantedGu(rows * 2 * f);
@@ -230,6 +251,7 @@ TYPED_TEST(KernelBodies, GatedSilu) {
     expectNear(y, wanted, "split");
     harness.run(packedGrad, rows, dy.data(), gu.data(), dgu.data());
     expectNear(dgu, wantedGu, "packed gradient");
+    expectRounded(dgu, wantedGu, "packed gradient");
     harness.run(splitGrad, rows, dy.data(), g.data(), u.data(), dg.data(),
                 du.data());
     expectNear(dg, wantedG, "dg");
@@ -245,8 +267,8 @@ TYPED_TEST(KernelBodies, Rows) {
       this->add(buildEmbeddingGrad, vocabulary, d, this->element);
   auto gather = this->add(buildGatherRows, d, this->element);
   auto scatter = this->add(buildScatterRows, d, this->element);
-  auto table = this->random(vocabulary * d), dy = this->random(rows * d),
-       dtable = this->random(vocabulary * d);
+  auto table = this->random(vocabulary * d), dy = this->random(rows * d);
+  auto dtable = this->randomSums(vocabulary * d);
   std::vector<int32_t> ids = {3, 49, 0, 3, 3, 17, 0, 1, 2};
   std::vector<T> y(rows * d);
   std::vector<double> wanted, wantedTable = widen(dtable);
@@ -264,7 +286,7 @@ TYPED_TEST(KernelBodies, Rows) {
   expectNear(y, wanted, "gather", 0);
 
   std::vector<int32_t> index = {-1, 2, -1, 0, 1};
-  std::vector<T> dx(index.size() * d, NAN);
+  std::vector<T> dx(index.size() * d, T(NAN));
   std::vector<double> wantedDx;
   for (int32_t source : index)
     for (int64_t i = 0; i < d; ++i)
@@ -284,13 +306,16 @@ TYPED_TEST(KernelBodies, CrossEntropy) {
     cases.push_back({v, this->add(buildCrossEntropy, v, this->element),
                      this->add(buildCrossEntropyGrad, v, this->element),
                      this->add(buildFusedCrossEntropy, v, this->element)});
-  auto report = this->add(buildReportLoss, this->element);
+  auto report = this->add(buildReportLoss, this->sum);
   for (const Case &c : cases) {
     SCOPED_TRACE(c.v);
     int64_t rows = 4, v = c.v;
-    auto logits = this->random(rows * v, -8, 8), dloss = this->random(rows);
+    using S = Sum<T>;
+    auto logits = this->random(rows * v, -8, 8);
+    auto dloss = this->randomSums(rows);
     std::vector<int32_t> targets = {0, int32_t(v - 1), -1, int32_t(v / 2)};
-    std::vector<T> loss(rows, NAN), lse(rows, NAN), dlogits(rows * v, NAN);
+    std::vector<S> loss(rows, NAN), lse(rows, NAN);
+    std::vector<T> dlogits(rows * v, T(NAN));
     std::vector<double> wantedLoss, wantedLse, wantedGrad, wantedFused;
     double weight = 0.125;
     for (int64_t row = 0; row < rows; ++row) {
@@ -315,13 +340,15 @@ TYPED_TEST(KernelBodies, CrossEntropy) {
     this->harness.run(c.grad, rows, logits.data(), targets.data(), lse.data(),
                       dloss.data(), dlogits.data());
     expectNear(dlogits, wantedGrad, "dlogits");
+    expectRounded(dlogits, wantedGrad, "dlogits");
     loss.assign(rows, NAN);
     this->harness.run(c.fused, rows, targets.data(), logits.data(), loss.data(),
                       &weight);
     expectNear(loss, wantedLoss, "fused loss");
     expectNear(logits, wantedFused, "fused gradient");
+    expectRounded(logits, wantedFused, "fused gradient");
 
-    std::vector<T> total = {T(1.5)};
+    std::vector<S> total = {S(1.5)};
     std::vector<double> wantedTotal = {
         1.5 +
         weight * std::accumulate(wantedLoss.begin(), wantedLoss.end(), 0.0)};
@@ -330,7 +357,7 @@ TYPED_TEST(KernelBodies, CrossEntropy) {
   }
 }
 
-TYPED_TEST(KernelBodies, FlatBuffers) {
+TYPED_TEST(FlatKernels, FlatBuffers) {
   using T = TypeParam;
   struct Case {
     int64_t n, items;
@@ -395,7 +422,7 @@ TEST(AddPartials, FollowsTheElements) {
   EXPECT_EQ(sum, wanted);
 }
 
-TYPED_TEST(KernelBodies, Optimizers) {
+TYPED_TEST(FlatKernels, Optimizers) {
   using T = TypeParam;
   Builder &b = this->harness.builder;
   auto dictionary = [&](std::vector<std::pair<StringRef, double>> values) {
@@ -467,7 +494,10 @@ TYPED_TEST(KernelBodies, Optimizers) {
   }
 }
 
-TYPED_TEST(KernelBodies, Matmul) {
+/// Products of T with results in Out.
+template <typename T, typename Out>
+void checkProducts(unsigned seed) {
+  KernelHarness harness;
   struct Case {
     MatmulShape shape;
     std::string name;
@@ -480,30 +510,81 @@ TYPED_TEST(KernelBodies, Matmul) {
           continue;
         for (auto [m, n, k] :
              {std::array<int64_t, 3>{5, 100, 33}, {3, 1, 1}, {4, 700, 64}}) {
-          MatmulShape shape{m, n, k, transA, transB, 1.5, beta, this->element};
-          cases.push_back({shape, this->add(buildMatmul, shape)});
+          MatmulShape shape{m,      n,   k,    transA,
+                            transB, 1.5, beta, harness.type<T>(),
+                            harness.type<Out>()};
+          cases.push_back({shape, harness.add([&](OpBuilder &b, Location loc) {
+                             return buildMatmul(b, loc, shape);
+                           })});
         }
       }
   for (const Case &c : cases) {
     SCOPED_TRACE(c.name);
     const MatmulShape &s = c.shape;
-    auto a = this->random(s.m * s.k), b = this->random(s.k * s.n),
-         out = this->random(s.m * s.n);
+    auto a = uniform<T>(s.m * s.k, -2, 2, ++seed),
+         b = uniform<T>(s.k * s.n, -2, 2, ++seed);
+    auto out = uniform<Out>(s.m * s.n, -2, 2, ++seed);
     auto wanted = widen(out);
     for (int64_t i = 0; i < s.m; ++i)
       for (int64_t j = 0; j < s.n; ++j) {
         double sum = 0;
         for (int64_t r = 0; r < s.k; ++r)
           sum += double(s.transA ? a[r * s.m + i] : a[i * s.k + r]) *
-                 (s.transB ? b[j * s.k + r] : b[r * s.n + j]);
+                 double(s.transB ? b[j * s.k + r] : b[r * s.n + j]);
         double &value = wanted[i * s.n + j];
         value = s.alpha * sum + s.beta * value;
       }
     if (s.transA)
-      this->harness.run(c.name, s.m, a.data(), b.data(), out.data(), &s.k);
+      harness.run(c.name, s.m, a.data(), b.data(), out.data(), &s.k);
     else
-      this->harness.run(c.name, s.m, a.data(), b.data(), out.data());
+      harness.run(c.name, s.m, a.data(), b.data(), out.data());
     expectNear(out, wanted, "product");
+  }
+}
+
+TYPED_TEST(KernelBodies, Matmul) {
+  checkProducts<TypeParam, TypeParam>(1);
+  if (!std::is_same_v<TypeParam, Sum<TypeParam>>)
+    checkProducts<TypeParam, Sum<TypeParam>>(100);
+}
+
+/// Rounds to the nearest, ties to even; both forms, both ways.
+TEST(Cast, BetweenF32AndBf16) {
+  for (auto [columns, rows] :
+       {std::pair<int64_t, int64_t>{100, 7}, {1, 5}, {1024, 3}}) {
+    KernelHarness harness;
+    Type f32 = harness.type<float>(), bf16 = harness.type<Bf16>();
+    int64_t count = columns * rows;
+    auto add = [&](std::optional<int64_t> width, Type from, Type to) {
+      return harness.add([&](OpBuilder &b, Location loc) {
+        return buildCast(b, loc, width, count, from, to);
+      });
+    };
+    auto narrow = add({}, f32, bf16), narrowRows = add(columns, f32, bf16),
+         wide = add({}, bf16, f32);
+    auto x = uniform<float>(count, -2, 2, 7);
+    const float special[] = {0x1.01p0f,   // halfway: down to even
+                             0x1.03p0f,   // halfway: up to even
+                             0x1.0100002p0f, -0.0f, 0x1p-140f,
+                             0x1.fffffep127f, NAN};
+    for (size_t i = 0; i < std::size(special) && int64_t(i) < count; ++i)
+      x[i] = special[i];
+    int64_t items = count / std::gcd(count, flatTile);
+    std::vector<Bf16> flat(count), byRows(count);
+    harness.run(narrow, items, x.data(), flat.data());
+    harness.run(narrowRows, rows, x.data(), byRows.data());
+    std::vector<float> back(count);
+    harness.run(wide, items, flat.data(), back.data());
+    for (int64_t i = 0; i < count; ++i) {
+      if (std::isnan(x[i])) {
+        EXPECT_TRUE(std::isnan(back[i]));
+        continue;
+      }
+      EXPECT_EQ(flat[i].bits, rt::f32ToBf16(x[i])) << x[i];
+      EXPECT_EQ(byRows[i].bits, flat[i].bits) << x[i];
+      EXPECT_EQ(std::signbit(back[i]), std::signbit(x[i]));
+      EXPECT_EQ(back[i], float(flat[i]));
+    }
   }
 }
 

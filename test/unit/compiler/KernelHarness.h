@@ -4,6 +4,7 @@
 #include "compiler/Kernel/Bodies.h"
 #include "compiler/Target/Cpu/ObjectCompiler.h"
 #include "compiler/Target/Cpu/Passes.h"
+#include "runtime/support/HalfFloat.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/SymbolTable.h"
@@ -21,6 +22,18 @@
 #include <vector>
 
 namespace fsdpq::test {
+
+/// An element stored in bf16.
+struct Bf16 {
+  Bf16() = default;
+  explicit Bf16(double value) : bits(rt::f32ToBf16(float(value))) {}
+  operator float() const { return rt::bf16ToF32(bits); }
+  uint16_t bits = 0;
+};
+
+/// The type in which elements of T are summed up.
+template <typename T>
+using Sum = std::conditional_t<std::is_same_v<T, Bf16>, float, T>;
 
 /// Kernels are added, then compiled together before the first one runs.
 class KernelHarness {
@@ -44,6 +57,7 @@ public:
   template <typename T>
   Type type() {
     return std::is_same_v<T, double> ? Type(builder.getF64Type())
+           : std::is_same_v<T, Bf16> ? Type(builder.getBF16Type())
                                      : Type(builder.getF32Type());
   }
 
@@ -121,7 +135,9 @@ std::vector<T> uniform(size_t count, double low, double high, unsigned seed) {
 
 /// The tolerance of results in T: relative, and absolute below 1.
 template <typename T>
-constexpr double tolerance = std::is_same_v<T, float> ? 1e-5 : 1e-11;
+constexpr double tolerance = std::is_same_v<T, Bf16>    ? 0x1p-8
+                             : std::is_same_v<T, float> ? 1e-5
+                                                        : 1e-11;
 
 template <typename T>
 void expectNear(const std::vector<T> &actual, const std::vector<double> &wanted,
@@ -130,6 +146,19 @@ void expectNear(const std::vector<T> &actual, const std::vector<double> &wanted,
   for (size_t i = 0; i < actual.size(); ++i)
     ASSERT_NEAR(actual[i], wanted[i], bound * (1 + std::abs(wanted[i])))
         << what << " at " << i;
+}
+
+/// That results in bf16 were rounded once: to half a unit in the last place, and
+/// what f32 leaves before. Nothing for other types.
+template <typename T>
+void expectRounded(const std::vector<T> &actual,
+                   const std::vector<double> &wanted, const char *what) {
+  if constexpr (std::is_same_v<T, Bf16>)
+    for (size_t i = 0; i < actual.size(); ++i)
+      ASSERT_NEAR(actual[i], wanted[i],
+                  0x1.01p-9 * std::abs(wanted[i]) + 1e-5 * std::abs(wanted[i]) +
+                      1e-6)
+          << what << " at " << i;
 }
 
 template <typename T>

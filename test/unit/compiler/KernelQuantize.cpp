@@ -22,9 +22,8 @@ namespace {
 
 class Oracle {
 public:
-  Oracle()
-      : source(rt::openSafetensors(FSDPQ_TEST_INPUTS
-                                   "/quant/blocks.safetensors")) {}
+  explicit Oracle(const std::string &file = "blocks.safetensors")
+      : source(rt::openSafetensors(FSDPQ_TEST_INPUTS "/quant/" + file)) {}
 
   bool has(const std::string &name) const { return source->find(name); }
 
@@ -53,8 +52,8 @@ struct Variant {
   std::string quantize, sum, mean, scales, dequantize, dequantizeF64;
 };
 
-/// The variants that the file has, with their kernels added.
-std::vector<Variant> addVariants(KernelHarness &harness, const Oracle &oracle) {
+/// The variants that the file has. `whole` names a tensor of all elements: input or dequant.
+std::vector<Variant> readVariants(const Oracle &oracle, StringRef whole) {
   std::vector<Variant> variants;
   for (const std::string &name : oracle.names()) {
     StringRef text(name);
@@ -69,9 +68,20 @@ std::vector<Variant> addVariants(KernelHarness &harness, const Oracle &oracle) {
     v.format.isNF4 = words[0] == "nf4";
     words[1].drop_front().getAsInteger(10, v.format.block);
     v.format.nested = words[2] == "nested" ? 256 : 0;
-    v.elements = oracle.read<float>(v.input).size();
+    v.elements =
+        oracle.read<float>(whole == "input" ? v.input : v.prefix + "dequant")
+            .size();
     v.blocks = llvm::divideCeil(v.elements, v.format.block);
     v.nestedBlocks = llvm::divideCeil(v.blocks, 256);
+    variants.push_back(v);
+  }
+  return variants;
+}
+
+/// With their kernels added.
+std::vector<Variant> addVariants(KernelHarness &harness, const Oracle &oracle) {
+  std::vector<Variant> variants = readVariants(oracle, "input");
+  for (Variant &v : variants) {
     v.quantize = harness.add([&](OpBuilder &b, Location loc) {
       return buildQuantize(b, loc, v.format, v.elements);
     });
@@ -92,7 +102,6 @@ std::vector<Variant> addVariants(KernelHarness &harness, const Oracle &oracle) {
         return buildQuantizeScales(b, loc, v.format, v.blocks);
       });
     }
-    variants.push_back(v);
   }
   return variants;
 }
@@ -119,10 +128,23 @@ struct Quantized {
   std::vector<float> absmax, nestedAbsmax, offset;
 };
 
+Quantized readQuantized(const Oracle &oracle, const Variant &v) {
+  Quantized q;
+  q.packed = oracle.read<uint8_t>(v.prefix + "packed");
+  if (v.format.nested) {
+    q.absmaxU8 = oracle.read<uint8_t>(v.prefix + "absmax_u8");
+    q.nestedAbsmax = oracle.read<float>(v.prefix + "nested_absmax");
+    q.offset = oracle.read<float>(v.prefix + "offset");
+  } else {
+    q.absmax = oracle.read<float>(v.prefix + "absmax");
+  }
+  return q;
+}
+
 template <typename T>
 std::vector<T> dequantize(KernelHarness &harness, const Variant &v,
                           StringRef kernel, const Quantized &q) {
-  std::vector<T> y(v.elements, NAN);
+  std::vector<T> y(v.elements, T(NAN));
   if (v.format.nested)
     harness.run(kernel, v.blocks, q.packed.data(), q.absmaxU8.data(),
                 q.nestedAbsmax.data(), q.offset.data(), y.data());
@@ -156,15 +178,7 @@ TEST_F(KernelQuantize, DequantizesAsBitsandbytes) {
     SCOPED_TRACE(v.prefix);
     if (!oracle->has(v.prefix + "dequant"))
       continue;
-    Quantized q;
-    q.packed = oracle->read<uint8_t>(v.prefix + "packed");
-    if (v.format.nested) {
-      q.absmaxU8 = oracle->read<uint8_t>(v.prefix + "absmax_u8");
-      q.nestedAbsmax = oracle->read<float>(v.prefix + "nested_absmax");
-      q.offset = oracle->read<float>(v.prefix + "offset");
-    } else {
-      q.absmax = oracle->read<float>(v.prefix + "absmax");
-    }
+    Quantized q = readQuantized(*oracle, v);
     auto wanted = oracle->read<float>(v.prefix + "dequant");
     EXPECT_EQ(dequantize<float>(harness, v, v.dequantize, q), wanted);
     EXPECT_EQ(dequantize<double>(harness, v, v.dequantizeF64, q),
@@ -172,6 +186,53 @@ TEST_F(KernelQuantize, DequantizesAsBitsandbytes) {
     ++compared;
   }
   EXPECT_GE(compared, 40);
+}
+
+/// One rounding of the value in f32: every bit.
+TEST(KernelDequantize, ToBf16AsBitsandbytes) {
+  Oracle oracle("blocks_bf16.safetensors");
+  KernelHarness harness;
+  std::vector<Variant> variants = readVariants(oracle, "dequant");
+  for (Variant &v : variants)
+    v.dequantize = harness.add([&](OpBuilder &b, Location loc) {
+      return buildDequantize(b, loc, v.format, v.elements, b.getBF16Type());
+    });
+  EXPECT_GE(variants.size(), 60u);
+  for (const Variant &v : variants) {
+    SCOPED_TRACE(v.prefix);
+    Quantized q = readQuantized(oracle, v);
+    auto values = dequantize<Bf16>(harness, v, v.dequantize, q);
+    auto wanted = oracle.read<float>(v.prefix + "dequant");
+    for (int64_t i = 0; i < v.elements; ++i)
+      ASSERT_EQ(values[i].bits, rt::f32ToBf16(wanted[i])) << i;
+  }
+}
+
+/// Values that are first rounded give the codes of the rounded values.
+TEST(KernelQuantizeRounded, IsThatOfRoundedValues) {
+  KernelHarness harness;
+  constexpr int64_t elements = 1000, blocks = 16;
+  auto add = [&](Type rounded) {
+    return harness.add([&](OpBuilder &b, Location loc) {
+      return buildQuantize(b, loc, {64, 0, true}, elements, rounded);
+    });
+  };
+  auto plain = add({}), rounding = add(harness.type<Bf16>());
+  auto x = uniform<float>(elements, -1, 1, 3), rounded = x;
+  for (float &value : rounded)
+    value = Bf16(value);
+  std::vector<uint8_t> codes[3];
+  std::vector<float> absmax[3];
+  for (auto [i, name, values] :
+       {std::tuple(0, plain, &rounded), {1, rounding, &x}, {2, plain, &x}}) {
+    codes[i].resize(elements / 2);
+    absmax[i].resize(blocks);
+    harness.run(name, blocks, values->data(), codes[i].data(),
+                absmax[i].data());
+  }
+  EXPECT_EQ(codes[1], codes[0]);
+  EXPECT_EQ(absmax[1], absmax[0]);
+  EXPECT_NE(absmax[2], absmax[0]);
 }
 
 TEST_F(KernelQuantize, QuantizesAsBitsandbytes) {

@@ -116,10 +116,13 @@ TEST(CpuDevice, AFailedLoadLeavesTheDeviceUsable) {
 
 TEST(CpuDevice, OtherGemmTypesAreNotSupported) {
   CpuDevice device(1);
-  for (plan::DType type : {plan::DType::F64, plan::DType::BF16})
+  using plan::DType;
+  for (const auto &[type, outType] : {std::pair(DType::F64, DType::F64),
+                                      std::pair(DType::F32, DType::BF16)})
     try {
       GemmCall call{};
       call.dtype = type;
+      call.outDtype = outType;
       device.gemm(call, 0);
       FAIL() << "executed";
     } catch (const Error &error) {

@@ -36,8 +36,7 @@ static FunctionEstimate estimate(const PlanBuilder &b, unsigned function,
 
 static plan::GemmT gemmOf(uint32_t slice, plan::DType type, int64_t size) {
   plan::GemmT gemm;
-  gemm.dtype = type;
-  gemm.out_dtype = type;
+  gemm.dtype = gemm.out_dtype = type;
   gemm.m = own(constant(size));
   gemm.n = own(constant(size));
   gemm.k = own(constant(size));
@@ -65,6 +64,9 @@ TEST(Estimate, TimesOfInstructions) {
   plan::GemmT adding = gemmOf(x, plan::DType::BF16, 4);
   adding.beta = 1;
   EXPECT_DOUBLE_EQ(seconds(instruction(std::move(adding))), 0.5 + 128e-6);
+  plan::GemmT widening = gemmOf(x, plan::DType::BF16, 4);
+  widening.out_dtype = plan::DType::F32;
+  EXPECT_DOUBLE_EQ(seconds(instruction(std::move(widening))), 0.5 + 128e-6);
   EXPECT_DOUBLE_EQ(seconds(launch(kernel, constant(1), sliceArg(x))),
                    0.5 + 0.04);
   auto counted = launch(kernel, constant(1), sliceArg(x));

@@ -161,6 +161,23 @@ TEST(PlanText, TablesAreShortened) {
   EXPECT_THAT(text, HasSubstr("484, 529][i1]\n"));
 }
 
+TEST(PlanText, ProductsTellTheirTypesAndWorkspace) {
+  PlanBuilder b = samplePlan();
+  plan::GemmT &gemm = *b.plan.functions[1]
+                           ->body[1]
+                           ->op.AsLoop()
+                           ->body[0]
+                           ->op.AsLoop()
+                           ->body[0]
+                           ->op.AsGemm();
+  gemm.dtype = plan::DType::BF16;
+  gemm.workspace = 2; // staging
+  EXPECT_THAT(planText(*b.load()),
+              HasSubstr("gemm bf16 to f32 y[i1](pitch 4) = 1 * x(pitch 4) * "
+                        "w[i2]'(pitch 4) + 0 * c, m(tokens) n(4) k(4) "
+                        "workspace staging on compute"));
+}
+
 TEST(PlanText, SharedNamesGetNumbers) {
   PlanBuilder b;
   uint32_t arena = b.arena("step", 64);

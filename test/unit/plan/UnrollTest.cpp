@@ -81,6 +81,7 @@ TEST(Unroll, TellsWhatInstructionsTouch) {
   gemm.lda = gemm.ldb = gemm.ldc = 2;
   plan::GemmT adding = gemm;
   adding.beta = 1;
+  adding.workspace = static_cast<int32_t>(b.slice("w", arena, 4096, 64));
   using plan::CommType;
   using plan::Group;
   b.function(
@@ -100,7 +101,9 @@ TEST(Unroll, TellsWhatInstructionsTouch) {
            text += std::to_string(unrolled.number) + ":";
            forEachAccess(loaded->plan(), unrolled.instruction, unrolled.indices,
                          [&](const SliceAccess &access) {
-                           text += access.slice == x ? " x " : " y ";
+                           text += access.slice == x   ? " x "
+                                   : access.slice == y ? " y "
+                                                       : " w ";
                            text += access.reads ? "r" : "";
                            text += access.writes ? "w" : "";
                            text += std::to_string(access.bytes);
@@ -109,7 +112,7 @@ TEST(Unroll, TellsWhatInstructionsTouch) {
          });
   EXPECT_EQ(text, "0: x r1024 y rw2048\n"
                   "1: x r1024 x r1024 y w2048\n"
-                  "2: x r1024 x r1024 y rw2048\n"
+                  "2: x r1024 x r1024 y rw2048 w w64\n"
                   "3: x r1024 y w2048\n"
                   "4: x r5 y w5\n"
                   "5: x w7\n"

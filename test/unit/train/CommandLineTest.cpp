@@ -173,7 +173,7 @@ TEST(CommandLine, ValuesThatAreErrors) {
       {"n_bits", "8", 6005, "expected 4"},
       {"optimizer", "adamww", 6005, "did you mean adamw?"},
       {"train_type", "hqq_dora", 6007, "full|lora|qlora"},
-      {"precision", "bf16", 6007, "possible now: fp32"},
+      {"precision", "bf16_autocast", 6007, "possible now: bf16|fp32"},
       {"log_to", "tqdm,wandb", 6007, "wandb"},
       {"log_to", "tqdm,", 6005, "commas"},
       {"device", "cuda", 6007, "auto|cpu"},

@@ -50,8 +50,8 @@ TEST(Settings, DefaultsAreTheReferences) {
   EXPECT_FALSE(s.showEveryStep);
   EXPECT_EQ(s.seed, 42u);
   EXPECT_EQ(s.outputDir, "output");
+  EXPECT_EQ(s.precision, "bf16");
   // What differs from the reference is said.
-  EXPECT_THAT(s.notes, Contains(HasSubstr("precision fp32")));
   EXPECT_THAT(s.notes, Contains(HasSubstr("lora_dropout 0")));
 }
 

@@ -24,6 +24,7 @@ CompileOptions makeCompileOptions(const Settings &settings) {
     request.loraTargets = settings.lora.targets;
   }
   request.quantScheme = settings.quantScheme;
+  request.precision = settings.precision == "fp32" ? "f32" : settings.precision;
   request.checkpointing = settings.checkpointing;
   if (settings.command & (Train | Plan)) {
     request.trainAll = settings.trainType == TrainType::Full;

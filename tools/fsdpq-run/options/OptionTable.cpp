@@ -34,17 +34,17 @@ constexpr OptionSpec options[] = {
      .help = "branch, tag or commit of a model in the Hugging Face cache",
      .group = model, .commands = everywhere},
     {.name = "train_type", .kind = Choice, .byDefault = "qlora",
-     .help = "what is trained: all weights, adapters on the f32 base, or "
+     .help = "what is trained: all weights, adapters on the plain base, or "
              "adapters on the base in 4 bits; eval and generate take the base "
              "from it",
      .group = model, .commands = everywhere, .choices = "full|lora|qlora",
      .laterChoices = "custom_qlora|custom_lora|hqq_lora|hqq_dora|bnb_dora|"
                      "bnb_llama_pro|hqq_llama_pro"},
-    {.name = "precision", .kind = Choice, .byDefault = "fp32",
-     .help = "type of activations and unquantised weights (the reference's "
-             "default is bf16)",
-     .group = model, .commands = everywhere, .choices = "fp32",
-     .laterChoices = "bf16|fp16_autocast|bf16_autocast|bf16_buffers_autocast"},
+    {.name = "precision", .kind = Choice, .byDefault = "bf16",
+     .help = "type that activations and frozen weights are stored in; products "
+             "and sums are f32, and so are trained weights",
+     .group = model, .commands = everywhere, .choices = "bf16|fp32",
+     .laterChoices = "fp16_autocast|bf16_autocast|bf16_buffers_autocast"},
     {.name = "llama_pro_path", .help = "folder of an expanded model",
      .group = model, .optionClass = NotYet},
 

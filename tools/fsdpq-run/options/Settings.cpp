@@ -83,8 +83,10 @@ private:
     settings.trainType = type == "full"   ? TrainType::Full
                          : type == "lora" ? TrainType::Lora
                                           : TrainType::Qlora;
-    if (!options.isGiven("precision") && command & (Train | Plan))
-      note("precision fp32 (the reference's default, bf16, is not there yet)");
+    settings.precision = options.text("precision");
+    if (settings.trainType == TrainType::Full && settings.precision == "bf16" &&
+        command & (Train | Plan))
+      note("train_type full: weights are f32, their copies in products bf16");
     settings.planFile = textOrEmpty("plan");
     settings.savePlan = textOrEmpty("save_plan");
     settings.compileTo = textOrEmpty("compile_to");

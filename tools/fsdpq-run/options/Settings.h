@@ -41,6 +41,7 @@ struct Settings {
 
   std::string modelName, revision;
   TrainType trainType = TrainType::Qlora;
+  std::string precision; ///< bf16 or fp32
   /// The type of a quantised base ("!qt.nf4<...>"), or "".
   std::string quantScheme;
 
