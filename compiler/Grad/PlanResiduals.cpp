@@ -81,7 +81,7 @@ static void recomputeBlock(tfm::LayerOp forward, tfm::LayerOp backward) {
 static bool isCheap(Value value) {
   Operation *op = value.getDefiningOp();
   return op && value == op->getResult(0) &&
-         isa<tfm::RmsNormOp, tfm::GatedSiluOp, tfm::SiluOp, tfm::AddOp,
+         isa<tfm::RmsNormOp, tfm::GatedSiluOp, tfm::CastOp, tfm::SiluOp, tfm::AddOp,
              tfm::MulOp, tfm::ScaleOp>(op);
 }
 
