@@ -1,5 +1,5 @@
 """QLoRA steps of transformers + peft + bitsandbytes, with and without liger-kernel,
-for a comparison in one run with fsdpq_bench_step: random weights, random tokens.
+for a comparison in one run with `fsdpq_gpu step`: random weights, random tokens.
 
   python3 peers.py --config config.json --rows 4 --length 2048 [--liger]
       [--checkpointing] [--layers N] [--rank 16] [--steps 6]

@@ -1,6 +1,6 @@
 //===- DumpAttention.cpp - Writes the attention texts for a checker -------===//
 //
-//   fsdpq_dump_attention FOLDER [ARCHITECTURE]
+//   fsdpq_gpu attention FOLDER [ARCHITECTURE]
 //
 // Writes NAME.cu (the CUDA text) and NAME.json (what it computes, how it is
 // started) into FOLDER for forward, grad_q, grad_kv and delta of a list of
@@ -8,6 +8,8 @@
 // attention_check.py runs them.
 //
 //===----------------------------------------------------------------------===//
+
+#include "test/gpu/Gpu.h"
 
 #include "compiler/Target/Cuda/Skeletons/Attention.h"
 
@@ -97,14 +99,14 @@ void dump(const std::filesystem::path &folder, const AttentionParams &params,
 
 } // namespace
 
-int main(int argc, char **argv) {
+int fsdpq::test::dumpAttention(int argc, char **argv) {
   std::optional<Architecture> architecture =
-      Architecture::parse(argc > 2 ? argv[2] : "sm_90a");
-  if (argc < 2 || argc > 3 || !architecture) {
-    std::fprintf(stderr, "usage: %s FOLDER [ARCHITECTURE]\n", argv[0]);
+      Architecture::parse(argc > 1 ? argv[1] : "sm_90a");
+  if (argc < 1 || argc > 2 || !architecture) {
+    std::fprintf(stderr, "usage: fsdpq_gpu attention FOLDER [ARCHITECTURE]\n");
     return 2;
   }
-  std::filesystem::path folder = argv[1];
+  std::filesystem::path folder = argv[0];
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   auto paramsOf = [](const Shape &shape, bool packed) {

@@ -6,10 +6,11 @@
 // child processes with a time limit, so that a kernel that hangs ends its group
 // only. One JSON line a case.
 //
-//   fsdpq_gpu_kernels [--group NAME] [--seconds LIMIT]
+//   fsdpq_gpu kernels [--group NAME] [--seconds LIMIT]
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/gpu/Gpu.h"
 #include "test/gpu/KernelCases.h"
 
 #include "compiler/Target/Cpu/ObjectCompiler.h"
@@ -223,7 +224,7 @@ private:
 bool runChild(const char *program, const std::string &group, unsigned limit) {
   const pid_t child = ::fork();
   if (child == 0) {
-    ::execl(program, program, "--group", group.c_str(), nullptr);
+    ::execl(program, program, "kernels", "--group", group.c_str(), nullptr);
     ::_exit(127);
   }
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(limit);
@@ -251,14 +252,14 @@ bool runChild(const char *program, const std::string &group, unsigned limit) {
 
 } // namespace
 
-int main(int argc, char **argv) {
+int fsdpq::test::checkKernels(const char *program, int argc, char **argv) {
   std::string group;
   unsigned limit = 90;
-  for (int i = 1; i + 1 < argc; i += 2) {
+  for (int i = 0; i + 1 < argc; i += 2) {
     if (std::string(argv[i]) == "--group")
       group = argv[i + 1];
     else if (std::string(argv[i]) == "--seconds")
-      limit = std::stoul(argv[i + 1]);
+      limit = static_cast<unsigned>(std::stoul(argv[i + 1]));
   }
   const auto groups = makeCases();
   if (!group.empty()) {
@@ -267,6 +268,6 @@ int main(int argc, char **argv) {
   }
   bool passed = true;
   for (const auto &[name, cases] : groups)
-    passed &= runChild(argv[0], name, limit);
+    passed &= runChild(program, name, limit);
   return passed ? 0 : 1;
 }

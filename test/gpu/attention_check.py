@@ -1,4 +1,4 @@
-"""Checks and times the attention texts that fsdpq_dump_attention wrote, on one GPU.
+"""Checks and times the attention texts that `fsdpq_gpu attention` wrote, on one GPU.
 
   python3 attention_check.py FOLDER               check all texts in FOLDER
   python3 attention_check.py FOLDER --time        time them beside torch's flash and cuDNN

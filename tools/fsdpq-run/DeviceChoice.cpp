@@ -7,10 +7,8 @@
 #include "tools/fsdpq-run/ranks/RunTogether.h"
 
 #ifdef FSDPQ_HAS_CUDA
-#include "runtime/device/cuda/CudaDevice.h"
-#endif
-#ifdef FSDPQ_HAS_NCCL
 #include "runtime/comm/nccl/NcclCommunicator.h"
+#include "runtime/device/cuda/CudaDevice.h"
 #endif
 
 namespace fsdpq::run {
@@ -30,11 +28,11 @@ struct VisibleGpu {
 
 std::vector<VisibleGpu> visibleGpus(std::string &why) {
   std::vector<VisibleGpu> visible;
-#if defined(FSDPQ_HAS_CUDA) && defined(FSDPQ_HAS_NCCL)
+#ifdef FSDPQ_HAS_CUDA
   for (const rt::GpuInfo &gpu : rt::findGpus(why))
     visible.push_back({gpu.architecture, gpu.totalBytes});
 #else
-  why = "fsdpq-run was built without CUDA's headers";
+  why = "fsdpq-run was built without cuda.h";
 #endif
   return visible;
 }
@@ -49,7 +47,8 @@ std::string wantedTarget(Settings &settings) {
   const std::vector<VisibleGpu> gpus = visibleGpus(why);
   if (settings.device == "cuda") {
     if (gpus.empty())
-      refuse("--device cuda: " + why, "`fsdpq-run doctor` says what is missing");
+      refuse("--device cuda: " + why,
+             "`fsdpq-run doctor` says what is missing");
     return gpus.front().architecture;
   }
   if (settings.device == cpu)
@@ -63,7 +62,8 @@ std::string wantedTarget(Settings &settings) {
     try {
       const auto plan = rt::LoadedPlan::fromFile(settings.planFile);
       if (plan->plan().target()->str() != gpus.front().architecture) {
-        settings.deviceReason = "the plan is for " + plan->plan().target()->str();
+        settings.deviceReason =
+            "the plan is for " + plan->plan().target()->str();
         return cpu;
       }
     } catch (const Error &) {
@@ -120,14 +120,15 @@ void decideTarget(Settings &settings) {
 
 /// Ranks of this host that have the same GPU.
 static int64_t sharers(const Settings &settings, const RankSetup &setup) {
-  return (setup.localRanks - setup.localRank % settings.gpus + settings.gpus - 1) /
+  return (setup.localRanks - setup.localRank % settings.gpus + settings.gpus -
+          1) /
          settings.gpus;
 }
 
 std::unique_ptr<rt::Communicator>
 communicatorFor(const Settings &settings, const RankSetup &setup,
                 std::unique_ptr<rt::Communicator> communicator) {
-#ifdef FSDPQ_HAS_NCCL
+#ifdef FSDPQ_HAS_CUDA
   if (settings.usesGpu) {
     rt::NcclOptions options;
     options.collectiveTimeout = settings.collectiveTimeout;
@@ -154,7 +155,8 @@ ChosenDevice::ChosenDevice(const Settings &settings, bool deterministic) {
 #ifdef FSDPQ_HAS_CUDA
   if (settings.usesGpu) {
     auto cuda = std::make_unique<rt::CudaDevice>(settings.gpu);
-    text_ = "GPU " + std::to_string(settings.gpu) + " (" + cuda->info().name + ")";
+    text_ =
+        "GPU " + std::to_string(settings.gpu) + " (" + cuda->info().name + ")";
     usedBefore = cuda->usedBytes();
     gpu = cuda.get();
     device = std::move(cuda);

@@ -117,7 +117,7 @@ std::string gpuLines() {
 }
 #else
 std::string gpuLines() {
-  return "GPUs            not usable: fsdpq-run was built without CUDA's headers\n";
+  return "GPUs            not usable: fsdpq-run was built without cuda.h\n";
 }
 #endif
 

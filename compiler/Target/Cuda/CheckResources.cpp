@@ -27,9 +27,8 @@ static void remarkOn(kern::FuncOp kernel, const cuda::CompiledKernel &compiled) 
       << remark::metric("code", compiled.cubin.size());
   if (resources.spillBytes > 0)
     remarkMissed(kernel.getLoc(), RemarkId::KernelResources)
-        << ("@" + compiled.name + " spills: registers do not hold all that is "
-                                  "alive")
-               .str()
+        << "@" + compiled.name +
+               " spills: registers do not hold all that is alive"
         << remark::metric("spilled", resources.spillBytes);
 }
 

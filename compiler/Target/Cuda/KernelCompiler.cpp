@@ -16,7 +16,7 @@ static constexpr StringRef suffix = ".cu";
 /// An error whose first line is `text`'s; what follows becomes a note.
 static void report(kern::FuncOp kernel, StringRef text) {
   auto [message, details] = text.split('\n');
-  InFlightDiagnostic error = mlir::emitError(kernel.getLoc(), "kernel @")
+  InFlightDiagnostic error = mlir::emitError(kernel->getLoc(), "kernel @")
                              << kernel.getSymName() << ": " << message;
   if (!details.trim().empty())
     error.attachNote() << details.trim();
@@ -26,7 +26,7 @@ static LogicalResult reportAll(ArrayRef<kern::FuncOp> kernels,
                                llvm::Error error) {
   if (!error)
     return success();
-  return mlir::emitError(kernels.front().getLoc(),
+  return mlir::emitError(kernels.front()->getLoc(),
                          llvm::toString(std::move(error)));
 }
 
@@ -117,7 +117,7 @@ static LogicalResult compileTexts(ArrayRef<kern::FuncOp> kernels,
   CubinResults compiled = compileCubins(requests, architecture,
                                         options.cacheDir, options.threads);
   if (!compiled.error.empty())
-    return mlir::emitError(kernels.front().getLoc(),
+    return mlir::emitError(kernels.front()->getLoc(),
                            "[FSDPQ-0525] kernels cannot be compiled for ")
            << architecture.name << ": " << compiled.error;
   bool hasFailed = false;
@@ -134,7 +134,7 @@ static LogicalResult compileTexts(ArrayRef<kern::FuncOp> kernels,
       hasFailed = true;
     }
     for (const std::string &warning : cubin.resources.warnings)
-      mlir::emitWarning(kernel.getLoc(), "kernel @")
+      mlir::emitWarning(kernel->getLoc(), "kernel @")
           << result.name << ": " << warning;
     result.hash = std::move(cubin.hash);
     result.cubin = std::move(cubin.code);

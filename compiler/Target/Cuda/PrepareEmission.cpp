@@ -25,8 +25,9 @@ static LogicalResult setEmission(kern::FuncOp kernel,
                                  kern::EmissionAttr emission) {
   kernel.setEmissionAttr(emission);
   remarkPassed(kernel.getLoc(), RemarkId::Emission)
-      << remark::add("kernel @" + kernel.getSymName().str() +
-                     " is emitted by " + emission.getFamily().str())
+      << ("kernel @" + kernel.getSymName() + " is emitted by the family " +
+          emission.getFamily())
+             .str()
       << remark::metric("threads", emission.getThreads());
   return success();
 }
@@ -51,8 +52,8 @@ LogicalResult cuda::prepareEmission(kern::FuncOp kernel,
     }
   }
   if (!reason.empty())
-    remarkMissed(kernel.getLoc(), RemarkId::Emission) << remark::reason(
-        "kernel @" + kernel.getSymName().str() + ": " + reason);
+    remarkMissed(kernel.getLoc(), RemarkId::Emission)
+        << ("kernel @" + kernel.getSymName() + " has no skeleton: " + reason).str();
 
   OwningOpRef<ModuleOp> copy = generalize(kernel);
   kern::FuncOp general = getKernel(*copy);

@@ -19,7 +19,8 @@ std::string entry(const std::string &name, const std::string &memory,
   .reg .pred done;
   .reg .b32 block, width, lane, blocks;
   .reg .b64 index, step, limit, target, source, offset, place;
-  .reg .)" + file + R"( value, term;
+  .reg .)" +
+         file + R"( value, term;
   mov.u32 block, %ctaid.x;
   mov.u32 width, %ntid.x;
   mov.u32 lane, %tid.x;
@@ -36,13 +37,18 @@ std::string entry(const std::string &name, const std::string &memory,
 next:
   setp.ge.u64 done, index, limit;
   @done bra end;
-  shl.b64 offset, index, )" + shift + R"(;
+  shl.b64 offset, index, )" +
+         shift + R"(;
   add.u64 place, source, offset;
-  ld.global.)" + memory + R"( term, [place];
+  ld.global.)" +
+         memory + R"( term, [place];
   add.u64 place, target, offset;
-  ld.global.)" + memory + R"( value, [place];
-  add.)" + sum + R"( value, value, term;
-  st.global.)" + memory + R"( [place], value;
+  ld.global.)" +
+         memory + R"( value, [place];
+  add.)" +
+         sum + R"( value, value, term;
+  st.global.)" +
+         memory + R"( [place], value;
   add.u64 index, index, step;
   bra next;
 end:
@@ -67,9 +73,9 @@ AddKernel::AddKernel(CudaDevice &device)
   for (plan::CommType type : plan::EnumValuesCommType()) {
     static constexpr const char *names[] = {"add_u8", "add_f32", "add_f64"};
     if (result == CUDA_SUCCESS)
-      result = driver.cuModuleGetFunction(&functions[static_cast<size_t>(type)],
-                                          module,
-                                          names[static_cast<size_t>(type)]);
+      result =
+          driver.cuModuleGetFunction(&functions[static_cast<size_t>(type)],
+                                     module, names[static_cast<size_t>(type)]);
   }
   if (result != CUDA_SUCCESS)
     throw Error(4003, ExitCode::RunFailure,

@@ -4,15 +4,22 @@
 
 namespace fsdpq::rt {
 
-#define FSDPQ_QUOTED(name) #name
-#define FSDPQ_LOAD(name)                                                       \
-  api.name = library.function<decltype(api.name)>(FSDPQ_QUOTED(name));
-
 const NcclApi &NcclApi::get() {
   static const NcclApi functions = [] {
     const SharedLibrary &library = SharedLibrary::get(CudaLibrary::Nccl);
     NcclApi api;
-    FSDPQ_NCCL_FUNCTIONS(FSDPQ_LOAD)
+#define FSDPQ_LOAD(name) api.name = library.function<decltype(api.name)>(#name);
+    FSDPQ_LOAD(ncclGetErrorString)
+    FSDPQ_LOAD(ncclGetLastError)
+    FSDPQ_LOAD(ncclGetUniqueId)
+    FSDPQ_LOAD(ncclCommInitRank)
+    FSDPQ_LOAD(ncclCommDestroy)
+    FSDPQ_LOAD(ncclCommAbort)
+    FSDPQ_LOAD(ncclCommGetAsyncError)
+    FSDPQ_LOAD(ncclAllGather)
+    FSDPQ_LOAD(ncclReduceScatter)
+    FSDPQ_LOAD(ncclAllReduce)
+#undef FSDPQ_LOAD
     return api;
   }();
   return functions;

@@ -110,17 +110,17 @@ void NcclChannel::reduceScatter(DeviceAddress from, DeviceAddress to,
                                 uint32_t ranges, bool accumulate,
                                 const char *where) {
   const int64_t bytes = elements * elementBytes(type);
-  const CollectiveCall call{Kind::ReduceScatter, type, accumulate, ranges, 0,
-                            bytes};
+  const CollectiveCall call{
+      Kind::ReduceScatter, type, accumulate, ranges, 0, bytes};
   const DeviceAddress own =
       from + static_cast<uint64_t>(position % ranges * bytes);
   if (ranges == size) {
     // In place, where it must not replace what it is added to.
     give(call, where, [&](ncclComm_t alive) {
-      return nccl.ncclReduceScatter(
-          pointer(from), pointer(accumulate ? own : to),
-          static_cast<size_t>(elements), dataType(type), ncclSum, alive,
-          handle());
+      return nccl.ncclReduceScatter(pointer(from),
+                                    pointer(accumulate ? own : to),
+                                    static_cast<size_t>(elements),
+                                    dataType(type), ncclSum, alive, handle());
     });
     received += static_cast<uint64_t>((size - 1) * bytes);
     if (accumulate)

@@ -61,9 +61,7 @@ public:
   void fail(const Failure &failure) noexcept override {
     control->fail(failure);
   }
-  std::optional<Failure> failure() const override {
-    return control->failure();
-  }
+  std::optional<Failure> failure() const override { return control->failure(); }
 
 private:
   ncclUniqueId makeId(const std::vector<int64_t> &members,
@@ -92,8 +90,8 @@ ncclUniqueId NcclCommunicator::makeId(const std::vector<int64_t> &members,
                   "", "NCCL_DEBUG=INFO says more");
     mine.assign(id.internal, sizeof id.internal);
   }
-  const std::vector<std::string> all = control->exchange(
-      mine, "the identifier of the channel '" + name + "'");
+  const std::vector<std::string> all =
+      control->exchange(mine, "the identifier of the channel '" + name + "'");
   ncclUniqueId id{};
   const std::string &chosen = all[static_cast<size_t>(members.front())];
   std::memcpy(id.internal, chosen.data(),
@@ -120,9 +118,8 @@ ncclComm_t NcclCommunicator::join(const ncclUniqueId &id, int64_t size,
                size, position]() mutable {
     Meeting meeting;
     driver.cuCtxSetCurrent(context);
-    const ncclResult_t result =
-        nccl->ncclCommInitRank(&meeting.comm, static_cast<int>(size), id,
-                               static_cast<int>(position));
+    const ncclResult_t result = nccl->ncclCommInitRank(
+        &meeting.comm, static_cast<int>(size), id, static_cast<int>(position));
     if (result != ncclSuccess)
       meeting.problem = nccl->text(result);
     promise.set_value(std::move(meeting));
@@ -139,7 +136,9 @@ ncclComm_t NcclCommunicator::join(const ncclUniqueId &id, int64_t size,
     control->fail({7004, "NCCL did not open the channel '" + name +
                              "' within " + durationText(limit) + " on rank " +
                              std::to_string(rank())});
-    throw control->failure().value_or(Failure{7004, "NCCL did not answer"}).at(where);
+    throw control->failure()
+        .value_or(Failure{7004, "NCCL did not answer"})
+        .at(where);
   }
   const Meeting meeting = met.get();
   if (!meeting.problem.empty()) {
@@ -160,8 +159,9 @@ NcclCommunicator::openChannel(const std::vector<int64_t> &members,
   auto *gpu = dynamic_cast<CudaDevice *>(&device);
   if (!gpu)
     throw Error(7006, ExitCode::RunFailure,
-                "the channel '" + name + "' is between GPUs, but the device is "
-                "none");
+                "the channel '" + name +
+                    "' is between GPUs, but the device is "
+                    "none");
   const auto count = static_cast<int64_t>(members.size());
   // A group of one is one on all ranks, for groups of a kind are equally large.
   if (count == 1)

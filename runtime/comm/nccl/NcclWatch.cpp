@@ -71,9 +71,8 @@ std::optional<Failure> WatchedComm::look(milliseconds limit, int64_t rank) {
                                               : describe(pending.front())) +
                              ": " + nccl.text(state)};
   if (!pending.empty() && Clock::now() - firstSince > limit)
-    return Failure{7004, describe(pending.front()) +
-                             " did not end within " + durationText(limit) +
-                             " on " + who};
+    return Failure{7004, describe(pending.front()) + " did not end within " +
+                             durationText(limit) + " on " + who};
   return std::nullopt;
 }
 

@@ -80,7 +80,8 @@ cublasStatus_t CublasGemm::multiply(const Ready &ready, const GemmCall &call,
                                     CUstream stream) const {
   const double alpha64 = call.alpha, beta64 = call.beta;
   const bool isDouble = call.dtype == plan::DType::F64;
-  const void *alpha = isDouble ? static_cast<const void *>(&alpha64) : &call.alpha;
+  const void *alpha =
+      isDouble ? static_cast<const void *>(&alpha64) : &call.alpha;
   const void *beta = isDouble ? static_cast<const void *>(&beta64) : &call.beta;
   auto &description = const_cast<GemmDescription &>(ready.description);
   void *c = reinterpret_cast<void *>(call.c);

@@ -4,14 +4,24 @@
 
 namespace fsdpq::rt {
 
-#define FSDPQ_LOAD(name)                                                       \
-  api.name = library.function<decltype(api.name)>(#name);
-
 const CublasLt &CublasLt::get() {
   static const CublasLt functions = [] {
     const SharedLibrary &library = SharedLibrary::get(CudaLibrary::CublasLt);
     CublasLt api;
-    FSDPQ_CUBLASLT_FUNCTIONS(FSDPQ_LOAD)
+#define FSDPQ_LOAD(name) api.name = library.function<decltype(api.name)>(#name);
+    FSDPQ_LOAD(cublasLtGetStatusName)
+    FSDPQ_LOAD(cublasLtGetVersion)
+    FSDPQ_LOAD(cublasLtCreate)
+    FSDPQ_LOAD(cublasLtDestroy)
+    FSDPQ_LOAD(cublasLtMatmul)
+    FSDPQ_LOAD(cublasLtMatmulAlgoGetHeuristic)
+    FSDPQ_LOAD(cublasLtMatmulAlgoCheck)
+    FSDPQ_LOAD(cublasLtMatmulDescInit_internal)
+    FSDPQ_LOAD(cublasLtMatmulDescSetAttribute)
+    FSDPQ_LOAD(cublasLtMatrixLayoutInit_internal)
+    FSDPQ_LOAD(cublasLtMatmulPreferenceInit_internal)
+    FSDPQ_LOAD(cublasLtMatmulPreferenceSetAttribute)
+#undef FSDPQ_LOAD
     return api;
   }();
   return functions;
@@ -25,7 +35,8 @@ void CublasLt::check(cublasStatus_t status, const std::string &where) const {
     throw Error(4002, ExitCode::DoesNotFit,
                 "cuBLASLt has no memory " + where + ": " + name, "",
                 "give a smaller --memory-budget, batch or context length");
-  throw Error(4005, ExitCode::RunFailure, "cuBLASLt failed " + where + ": " + name);
+  throw Error(4005, ExitCode::RunFailure,
+              "cuBLASLt failed " + where + ": " + name);
 }
 
 } // namespace fsdpq::rt

@@ -171,7 +171,8 @@ struct CudaDevice::Impl {
     using namespace std::chrono_literals;
     makeCurrent();
     const bool isNews = !failure.wasThrown();
-    constexpr int turnsAtOnce = 2000; // some 100 us, as long as a step's end takes
+    constexpr int turnsAtOnce =
+        2000; // some 100 us, as long as a step's end takes
     int turns = 0;
     for (auto &stream : streams)
       while (true) {
@@ -216,7 +217,8 @@ struct CudaDevice::Impl {
       check(driver.cuMemFree(zeros), "freeing memory");
     zeros = 0;
     zeroCount = 0;
-    check(driver.cuMemAlloc(&zeros, bytes), "taking memory for a GEMM without a sum");
+    check(driver.cuMemAlloc(&zeros, bytes),
+          "taking memory for a GEMM without a sum");
     check(driver.cuMemsetD8Async(zeros, 0, bytes, own), "clearing memory");
     check(driver.cuStreamSynchronize(own), "clearing memory");
     zeroCount = bytes;
@@ -357,8 +359,9 @@ void CudaDevice::free(DeviceAddress address, uint64_t) {
 void CudaDevice::upload(DeviceAddress to, const void *from, uint64_t bytes) {
   impl->transfer(
       [&](CUstream stream) {
-        return bytes == 0 ? CUDA_SUCCESS
-                          : impl->driver.cuMemcpyHtoDAsync(to, from, bytes, stream);
+        return bytes == 0
+                   ? CUDA_SUCCESS
+                   : impl->driver.cuMemcpyHtoDAsync(to, from, bytes, stream);
       },
       "copying to the GPU");
 }
@@ -366,16 +369,17 @@ void CudaDevice::upload(DeviceAddress to, const void *from, uint64_t bytes) {
 void CudaDevice::download(void *to, DeviceAddress from, uint64_t bytes) {
   impl->transfer(
       [&](CUstream stream) {
-        return bytes == 0 ? CUDA_SUCCESS
-                          : impl->driver.cuMemcpyDtoHAsync(to, from, bytes, stream);
+        return bytes == 0
+                   ? CUDA_SUCCESS
+                   : impl->driver.cuMemcpyDtoHAsync(to, from, bytes, stream);
       },
       "copying from the GPU");
 }
 
 std::unique_ptr<LoadedKernel> CudaDevice::loadKernel(const KernelImage &image) {
   impl->enter();
-  return std::make_unique<CudaKernel>(impl->driver, image, impl->info.processors,
-                                      impl->info.architecture);
+  return std::make_unique<CudaKernel>(
+      impl->driver, image, impl->info.processors, impl->info.architecture);
 }
 
 //===--- Instructions -------------------------------------------------------//

@@ -66,13 +66,15 @@ void CudaKernel::load(const KernelImage &image,
   if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
     refuse(4003,
            "cannot be loaded: it was made for another GPU than this one, whose "
-           "architecture is " + architecture,
+           "architecture is " +
+               architecture,
            "make the plan on this machine");
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
     throw driver.error(result, "loading kernel '" + name_ + "'");
   if (result != CUDA_SUCCESS)
-    refuse(4003, "cannot be loaded: " + driver.text(result),
-           "a newer driver may be needed: `fsdpq-run doctor` says which there is");
+    refuse(
+        4003, "cannot be loaded: " + driver.text(result),
+        "a newer driver may be needed: `fsdpq-run doctor` says which there is");
   const std::string symbol(image.symbol);
   if (driver.cuModuleGetFunction(&function, module, symbol.c_str()) !=
       CUDA_SUCCESS) {
@@ -94,9 +96,9 @@ void CudaKernel::setUp(const plan::LaunchShape &shape) {
                      " threads a block: its registers allow " +
                      std::to_string(most));
   if (sharedBytes > freeSharedBytes &&
-      driver.cuFuncSetAttribute(
-          function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-          static_cast<int>(sharedBytes)) != CUDA_SUCCESS)
+      driver.cuFuncSetAttribute(function,
+                                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                static_cast<int>(sharedBytes)) != CUDA_SUCCESS)
     refuse(4003, "needs " + std::to_string(sharedBytes) +
                      " bytes of shared memory a block, more than this GPU has");
   if (shape.maps())
@@ -134,15 +136,14 @@ CUtensorMap CudaKernel::encode(const plan::TensorMap &shape,
                 CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
-    refuse(4008,
-           "reads through a tensor map that cannot be: " +
-               std::to_string(shape.columns()) + " columns, " +
-               std::to_string(rows) + " rows of pitch " +
-               std::to_string(shape.pitch()) + ", boxes of " +
-               std::to_string(shape.box_rows()) + " x " +
-               std::to_string(shape.box_columns()) + " at " +
-               std::to_string(address % 256) + " modulo 256: " +
-               driver.text(result));
+    refuse(4008, "reads through a tensor map that cannot be: " +
+                     std::to_string(shape.columns()) + " columns, " +
+                     std::to_string(rows) + " rows of pitch " +
+                     std::to_string(shape.pitch()) + ", boxes of " +
+                     std::to_string(shape.box_rows()) + " x " +
+                     std::to_string(shape.box_columns()) + " at " +
+                     std::to_string(address % 256) +
+                     " modulo 256: " + driver.text(result));
   return map;
 }
 
@@ -166,8 +167,8 @@ CUtensorMap *CudaKernel::tensorMap(Map &map, const LaunchArg *args,
   const DeviceAddress address =
       argument + static_cast<uint64_t>(shape.begin()) * 2;
   return &map.encoded
-              .emplace(argument, encode(shape, address,
-                                        allocations.bytesFrom(address)))
+              .emplace(argument,
+                       encode(shape, address, allocations.bytesFrom(address)))
               .first->second;
 }
 
@@ -204,7 +205,8 @@ void CudaKernel::launch(const LaunchArg *args, uint32_t argCount, int64_t grid,
   if (mostBlocks > 0)
     blocks = std::min(blocks, mostBlocks);
   if (blocks > mostBlocksOfGrid)
-    refuse(4008, "cannot be started with " + std::to_string(blocks) + " blocks");
+    refuse(4008,
+           "cannot be started with " + std::to_string(blocks) + " blocks");
   const CUresult result = driver.cuLaunchKernel(
       function, static_cast<unsigned>(blocks), 1, 1, threads, 1, 1, sharedBytes,
       stream, values, nullptr);

@@ -15,8 +15,8 @@ namespace fsdpq::rt {
 class CudaKernel final : public LoadedKernel {
 public:
   /// The context is current. Error 4003.
-  CudaKernel(const DriverApi &driver, const KernelImage &image,
-             int processors, const std::string &architecture);
+  CudaKernel(const DriverApi &driver, const KernelImage &image, int processors,
+             const std::string &architecture);
   ~CudaKernel() override;
   CudaKernel(const CudaKernel &) = delete;
   CudaKernel &operator=(const CudaKernel &) = delete;
@@ -50,8 +50,8 @@ private:
   CUfunction function = nullptr;
   unsigned threads = 0, sharedBytes = 0;
   int64_t itemsPerBlock = 1;
-  int64_t mostBlocks = 0;   ///< 0: any number
-  size_t parameters = 0;    ///< of the code
+  int64_t mostBlocks = 0; ///< 0: any number
+  size_t parameters = 0;  ///< of the code
   mutable std::vector<Map> maps;
   mutable uint64_t generation = 0; ///< of the allocations that `maps` know
 };

@@ -14,10 +14,10 @@ static DriverApi load() {
   DriverApi api;
   FSDPQ_DRIVER_FUNCTIONS(FSDPQ_LOAD)
   if (const CUresult result = api.cuInit(0); result != CUDA_SUCCESS)
-    throw Error(4042, ExitCode::BadInput,
-                "the CUDA driver cannot be used: " + api.text(result),
-                library.path(),
-                "`nvidia-smi` says more; $CUDA_VISIBLE_DEVICES may hide all GPUs");
+    throw Error(
+        4042, ExitCode::BadInput,
+        "the CUDA driver cannot be used: " + api.text(result), library.path(),
+        "`nvidia-smi` says more; $CUDA_VISIBLE_DEVICES may hide all GPUs");
   return api;
 }
 
@@ -62,12 +62,12 @@ Error DriverApi::error(CUresult result, const std::string &action) const {
                  "the GPU has no memory left: " + text(result) + " " + action,
                  "", "give a smaller --memory-budget, batch or context length");
   if (endsContext(result))
-    return Error(4050, ExitCode::RunFailure,
-                 "work on the GPU failed: " + text(result) + ", seen " + action,
-                 "",
-                 "the instruction may be any that was given before this one: run "
-                 "again with FSDPQ_SYNC_LAUNCH=1, which names the kernel, or "
-                 "under compute-sanitizer");
+    return Error(
+        4050, ExitCode::RunFailure,
+        "work on the GPU failed: " + text(result) + ", seen " + action, "",
+        "the instruction may be any that was given before this one: run "
+        "again with FSDPQ_SYNC_LAUNCH=1, which names the kernel, or "
+        "under compute-sanitizer");
   return Error(4050, ExitCode::RunFailure,
                "the GPU's driver failed " + action + ": " + text(result));
 }

@@ -29,8 +29,9 @@ size_t GemmShape::hash() const {
   for (uint64_t field :
        {uint64_t(m), uint64_t(n), uint64_t(k), uint64_t(lda), uint64_t(ldb),
         uint64_t(ldc), workspaceBytes,
-        uint64_t(dtype) << 32 | uint64_t(outDtype) << 24 | uint64_t(transA) << 2 |
-            uint64_t(transB) << 1 | uint64_t(overwrites),
+        uint64_t(dtype) << 32 | uint64_t(outDtype) << 24 |
+            uint64_t(transA) << 2 | uint64_t(transB) << 1 |
+            uint64_t(overwrites),
         uint64_t(alignA) << 32 | uint64_t(alignB) << 16 | uint64_t(alignC)}) {
     hash = (hash ^ field) * 0x9e3779b97f4a7c15;
     hash ^= hash >> 29;
@@ -218,8 +219,9 @@ bool GemmAlgorithms::importChoices(const std::string &text) {
                  "what should be GEMM algorithms is not: " + what);
   };
   const json file = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!file.is_object() || !file.contains("cublasLt") || !file.contains("gpu") ||
-      !file.contains("algorithms") || !file["algorithms"].is_object())
+  if (!file.is_object() || !file.contains("cublasLt") ||
+      !file.contains("gpu") || !file.contains("algorithms") ||
+      !file["algorithms"].is_object())
     throw refuse("no JSON object with cublasLt, gpu and algorithms");
   if (file["cublasLt"] != library.cublasLtGetVersion() || file["gpu"] != gpu)
     return false;

@@ -1,7 +1,7 @@
 //===- Gpus.cpp - Which GPUs there are ------------------------------------===//
+#include "runtime/device/cuda/Gpus.h"
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/device/cuda/DriverApi.h"
-#include "runtime/device/cuda/Gpus.h"
 
 namespace fsdpq::rt {
 

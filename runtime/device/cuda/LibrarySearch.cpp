@@ -18,18 +18,26 @@ SearchPlaces SearchPlaces::own() {
 
 const LibraryNames &namesOf(CudaLibrary which) {
   static const LibraryNames driver = {
-      "the CUDA driver", "libcuda.so", {"libcuda.so.1"},
+      "the CUDA driver",
+      "libcuda.so",
+      {"libcuda.so.1"},
       "install NVIDIA's driver; in a container, start it with the GPUs"};
   static const LibraryNames nvrtc = {
-      "NVRTC", "libnvrtc.so", {"libnvrtc.so.13", "libnvrtc.so.12"},
+      "NVRTC",
+      "libnvrtc.so",
+      {"libnvrtc.so.13", "libnvrtc.so.12"},
       "install a CUDA toolkit and name it with $CUDA_HOME, or the wheel "
       "nvidia-cuda-nvrtc"};
   static const LibraryNames cublas = {
-      "cuBLASLt", "libcublasLt.so", {"libcublasLt.so.13", "libcublasLt.so.12"},
+      "cuBLASLt",
+      "libcublasLt.so",
+      {"libcublasLt.so.13", "libcublasLt.so.12"},
       "install a CUDA toolkit and name it with $CUDA_HOME, or the wheel "
       "nvidia-cublas"};
   static const LibraryNames nccl = {
-      "NCCL", "libnccl.so", {"libnccl.so.2"},
+      "NCCL",
+      "libnccl.so",
+      {"libnccl.so.2"},
       "install libnccl2 or the wheel nvidia-nccl-cu13; $FSDPQ_CUDA_PATH names "
       "a folder"};
   switch (which) {
@@ -120,7 +128,8 @@ private:
 fs::path pythonRoot(const std::string &path) {
   for (size_t begin = 0; begin < path.size();) {
     const size_t end = std::min(path.find(':', begin), path.size());
-    const fs::path python = fs::path(path.substr(begin, end - begin)) / "python3";
+    const fs::path python =
+        fs::path(path.substr(begin, end - begin)) / "python3";
     std::error_code error;
     if (python.is_absolute() && fs::exists(python, error))
       return python.parent_path().parent_path();
@@ -156,9 +165,9 @@ std::vector<Candidate> candidatesFor(CudaLibrary which,
   const std::string home = places.variable("HOME");
   if (!home.empty()) {
     search.lookInPython(fs::path(home) / ".local");
-    search.lookInToolkit((cache.empty() ? fs::path(home) / ".cache"
-                                        : fs::path(cache)) /
-                         "fsdpq" / "cuda");
+    search.lookInToolkit(
+        (cache.empty() ? fs::path(home) / ".cache" : fs::path(cache)) /
+        "fsdpq" / "cuda");
   }
   return search.result;
 }

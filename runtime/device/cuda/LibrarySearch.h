@@ -24,8 +24,8 @@ struct SearchPlaces {
 
 /// What a library is called and how a user comes by it.
 struct LibraryNames {
-  const char *title;                ///< "NVRTC"
-  const char *stem;                 ///< "libnvrtc.so"
+  const char *title;                 ///< "NVRTC"
+  const char *stem;                  ///< "libnvrtc.so"
   std::vector<const char *> sonames; ///< newest first
   const char *remedy;
 };

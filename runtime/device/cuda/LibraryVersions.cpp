@@ -9,20 +9,23 @@ namespace fsdpq::rt {
 static std::string driverVersion(const SharedLibrary &library) {
   int number = 0; // 13020 is 13.2
   library.function<int (*)(int *)>("cuDriverGetVersion")(&number);
-  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+  return std::to_string(number / 1000) + "." +
+         std::to_string(number % 1000 / 10);
 }
 
 static std::string cublasLtVersion(const SharedLibrary &library) {
   const size_t number = library.function<size_t (*)()>("cublasLtGetVersion")();
   return std::to_string(number / 10000) + "." +
-         std::to_string(number % 10000 / 100) + "." + std::to_string(number % 100);
+         std::to_string(number % 10000 / 100) + "." +
+         std::to_string(number % 100);
 }
 
 static std::string ncclVersion(const SharedLibrary &library) {
   int number = 0; // 22703 is 2.27.3
   library.function<int (*)(int *)>("ncclGetVersion")(&number);
   return std::to_string(number / 10000) + "." +
-         std::to_string(number % 10000 / 100) + "." + std::to_string(number % 100);
+         std::to_string(number % 10000 / 100) + "." +
+         std::to_string(number % 100);
 }
 
 std::string versionOf(CudaLibrary which) {

@@ -18,8 +18,8 @@ constexpr Result success = 0, invalidOption = 5;
 struct Functions {
   explicit Functions(const SharedLibrary &library)
       : version(library.function<decltype(version)>("nvrtcVersion")),
-        errorString(library.function<decltype(errorString)>(
-            "nvrtcGetErrorString")),
+        errorString(
+            library.function<decltype(errorString)>("nvrtcGetErrorString")),
         create(library.function<decltype(create)>("nvrtcCreateProgram")),
         destroy(library.function<decltype(destroy)>("nvrtcDestroyProgram")),
         compile(library.function<decltype(compile)>("nvrtcCompileProgram")),
@@ -60,7 +60,8 @@ struct Version {
 
 Version version() {
   Version found;
-  nvrtc().check(nvrtc().version(&found.major, &found.minor), "to say its version");
+  nvrtc().check(nvrtc().version(&found.major, &found.minor),
+                "to say its version");
   return found;
 }
 
@@ -138,8 +139,8 @@ NvrtcResult compileCuda(const std::string &text, const std::string &name,
   functions.check(functions.cubinSize(program.get(), &bytes),
                   "to give the code of '" + name + "'");
   result.cubin.resize(bytes);
-  functions.check(functions.cubin(program.get(),
-                                  reinterpret_cast<char *>(result.cubin.data())),
+  functions.check(functions.cubin(program.get(), reinterpret_cast<char *>(
+                                                     result.cubin.data())),
                   "to give the code of '" + name + "'");
   result.succeeded = true;
   return result;

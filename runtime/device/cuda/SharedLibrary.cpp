@@ -5,6 +5,7 @@
 
 #include <array>
 #include <dlfcn.h>
+#include <filesystem>
 #include <link.h>
 #include <mutex>
 #include <optional>
@@ -20,13 +21,30 @@ static std::string fileOf(void *handle, const std::string &name) {
   return name;
 }
 
+/// NVRTC asks for its other half by name alone, which the loader finds beside it
+/// only if it is loaded already.
+static void loadCompanions(const std::string &nvrtc) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator
+           entry(std::filesystem::path(nvrtc).parent_path(), error),
+       end;
+       !error && entry != end; entry.increment(error))
+    if (entry->path().filename().string().starts_with("libnvrtc-builtins.so."))
+      ::dlopen(entry->path().c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 SharedLibrary SharedLibrary::load(CudaLibrary which,
                                   const SearchPlaces &places) {
   std::vector<std::string> folders;
   std::string refusals;
   for (const Candidate &candidate : candidatesFor(which, places, folders)) {
-    if (void *handle = ::dlopen(candidate.name.c_str(), RTLD_NOW | RTLD_LOCAL))
-      return {handle, fileOf(handle, candidate.name)};
+    if (void *handle =
+            ::dlopen(candidate.name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+      const std::string path = fileOf(handle, candidate.name);
+      if (which == CudaLibrary::Nvrtc)
+        loadCompanions(path);
+      return {handle, path};
+    }
     // A name that the loader does not know is no news; a file that it refuses is.
     if (const char *reason = ::dlerror(); candidate.isFile && reason)
       refusals += std::string(refusals.empty() ? "" : "; ") + reason;
@@ -49,8 +67,7 @@ const SharedLibrary &SharedLibrary::get(CudaLibrary which) {
   static std::mutex mutex;
   static std::array<std::optional<SharedLibrary>, 4> libraries;
   std::lock_guard lock(mutex);
-  std::optional<SharedLibrary> &library =
-      libraries[static_cast<size_t>(which)];
+  std::optional<SharedLibrary> &library = libraries[static_cast<size_t>(which)];
   if (!library)
     library = load(which, SearchPlaces::own());
   return *library;

@@ -54,9 +54,9 @@ void Stamps::tell() {
   float milliseconds = 0;
   driver.check(driver.cuEventElapsedTime(&milliseconds, origin, stamp.event),
                "reading the GPU's clock");
-  stamp.use(originTime + std::chrono::duration_cast<Clock::duration>(
-                             std::chrono::duration<double, std::milli>(
-                                 milliseconds)));
+  stamp.use(originTime +
+            std::chrono::duration_cast<Clock::duration>(
+                std::chrono::duration<double, std::milli>(milliseconds)));
 }
 
 void Stamps::finish(CUstream stream) {

@@ -15,8 +15,8 @@ static KernelImage compiled(const char *symbol) {
   std::string why;
   std::vector<uint8_t> &cubin = cubins[symbol];
   if (cubin.empty()) {
-    NvrtcResult result = compileCuda(cudaText(symbol), symbol,
-                                     findGpus(why).at(0).architecture);
+    NvrtcResult result =
+        compileCuda(cudaText(symbol), symbol, findGpus(why).at(0).architecture);
     EXPECT_TRUE(result.succeeded) << result.log;
     cubin = std::move(result.cubin);
   }
@@ -27,11 +27,12 @@ static KernelImage compiled(const char *symbol) {
 
 static DeviceUnderTest firstGpu() {
   using plan::DType;
-  DeviceUnderTest gpu{
-      "gpu0",
-      [] { return std::make_unique<CudaDevice>(0); },
-      compiled,
-      {{DType::BF16, DType::BF16}, {DType::BF16, DType::F32}, {DType::F64, DType::F64}}};
+  DeviceUnderTest gpu{"gpu0",
+                      [] { return std::make_unique<CudaDevice>(0); },
+                      compiled,
+                      {{DType::BF16, DType::BF16},
+                       {DType::BF16, DType::F32},
+                       {DType::F64, DType::F64}}};
   if (std::string why; findGpus(why).empty())
     gpu.missing = why;
   return gpu;
@@ -51,6 +52,4 @@ TEST(Gpus, TheReasonForNoneIsSaid) {
   }
 }
 
-TEST(Gpus, OneThatIsNotThereIsRefused) {
-  EXPECT_ANY_THROW(CudaDevice(4711));
-}
+TEST(Gpus, OneThatIsNotThereIsRefused) { EXPECT_ANY_THROW(CudaDevice(4711)); }

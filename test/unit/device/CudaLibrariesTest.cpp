@@ -36,7 +36,8 @@ protected:
     std::ofstream(root / file) << "no library\n";
   }
 
-  SearchPlaces places(const std::map<std::string, std::string> &variables) const {
+  SearchPlaces
+  places(const std::map<std::string, std::string> &variables) const {
     return {[variables](const char *name) -> std::string {
               const auto found = variables.find(name);
               return found == variables.end() ? "" : found->second;
@@ -46,7 +47,8 @@ protected:
 
   /// The candidates, below the root.
   std::vector<std::string>
-  found(CudaLibrary which, const std::map<std::string, std::string> &variables) {
+  found(CudaLibrary which,
+        const std::map<std::string, std::string> &variables) {
     std::vector<std::string> folders, names;
     for (const Candidate &candidate :
          candidatesFor(which, places(variables), folders))
@@ -105,8 +107,8 @@ TEST_F(LibrarySearch, SoAreThoseOfThePythonOnThePath) {
   EXPECT_THAT(
       found(CudaLibrary::CublasLt,
             {{"PATH", at("other/bin") + ":" + at("env/bin") + "/:/nowhere"}}),
-      ElementsAre(
-          "env/lib/python3.11/site-packages/nvidia/cu13/lib/libcublasLt.so.13"));
+      ElementsAre("env/lib/python3.11/site-packages/nvidia/cu13/lib/"
+                  "libcublasLt.so.13"));
 }
 
 TEST_F(LibrarySearch, WhatSetupFetchedIsLast) {

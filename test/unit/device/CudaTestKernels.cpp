@@ -25,9 +25,9 @@ extern "C" __global__ void scale_shift(const float *x, float *y, long long shift
   return "";
 }
 
-const plan::LaunchShape *
-launchShape(uint32_t sharedBytes, uint32_t blocksPerProcessor,
-            const std::vector<plan::TensorMap> &maps) {
+const plan::LaunchShape *launchShape(uint32_t sharedBytes,
+                                     uint32_t blocksPerProcessor,
+                                     const std::vector<plan::TensorMap> &maps) {
   static std::deque<flatbuffers::FlatBufferBuilder> kept;
   flatbuffers::FlatBufferBuilder &builder = kept.emplace_back();
   constexpr uint32_t threads = 128;

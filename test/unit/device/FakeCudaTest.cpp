@@ -1,10 +1,10 @@
 // What CudaDevice asks of the driver and of cuBLASLt, seen by fakes of both.
+#include "test/unit/device/fake_cuda/FakeCuda.h"
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/device/cuda/LibraryVersions.h"
 #include "runtime/support/Error.h"
 #include "test/unit/device/CudaTestKernels.h"
 #include "test/unit/device/DeviceConformance.h"
-#include "test/unit/device/fake_cuda/FakeCuda.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -54,16 +54,15 @@ KernelImage knownKernel(const char *symbol) {
 }
 
 using plan::DType;
-INSTANTIATE_TEST_SUITE_P(
-    FakeCuda, DeviceConformance,
-    testing::Values(DeviceUnderTest{
-        "fake",
-        [] { return std::make_unique<CudaDevice>(0); },
-        knownKernel,
-        {{DType::BF16, DType::BF16},
-         {DType::BF16, DType::F32},
-         {DType::F64, DType::F64}}}),
-    [](const auto &info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(FakeCuda, DeviceConformance,
+                         testing::Values(DeviceUnderTest{
+                             "fake",
+                             [] { return std::make_unique<CudaDevice>(0); },
+                             knownKernel,
+                             {{DType::BF16, DType::BF16},
+                              {DType::BF16, DType::F32},
+                              {DType::F64, DType::F64}}}),
+                         [](const auto &info) { return info.param.name; });
 
 LaunchArg address(DeviceAddress value) {
   LaunchArg arg;
@@ -198,8 +197,8 @@ TEST_F(FakeCuda, ArgumentsAreFollowedByTheNumberOfItems) {
   EXPECT_EQ(launch.blocks, 8u); // 1000 items, 128 a block
   EXPECT_EQ(launch.threads, 128u);
   EXPECT_EQ(launch.sharedBytes, 100u);
-  EXPECT_THAT(launch.values, ElementsAre(0x1000u, uint64_t(-2),
-                                         0x3fe0000000000000u, 1000u));
+  EXPECT_THAT(launch.values,
+              ElementsAre(0x1000u, uint64_t(-2), 0x3fe0000000000000u, 1000u));
 }
 
 TEST_F(FakeCuda, BlocksAreAsManyAsTheProcessorsMayHave) {
@@ -227,11 +226,11 @@ TEST_F(FakeCuda, TensorMapsReachToTheEndOfTheMemoryAndAreEncodedOnce) {
   CudaDevice device(0);
   const DeviceAddress memory = device.allocate(256 * 100, "rows");
   // Rows of 40 elements, 64 apart, 8 into the slice.
-  auto kernel = device.loadKernel(imageOf(
-      "unknown", keep(fake::makeCode("unknown", 2, 2)),
-      launchShape(0, 0,
-                  {plan::TensorMap(1, 32, 16, 8, 40, 64),
-                   plan::TensorMap(1, 64, 8, 0, 64, 64)})));
+  auto kernel = device.loadKernel(
+      imageOf("unknown", keep(fake::makeCode("unknown", 2, 2)),
+              launchShape(0, 0,
+                          {plan::TensorMap(1, 32, 16, 8, 40, 64),
+                           plan::TensorMap(1, 64, 8, 0, 64, 64)})));
   LaunchArg args[] = {integer(3), address(memory + 256)};
   device.launch(*kernel, args, 2, 1, 0);
   device.launch(*kernel, args, 2, 1, 0);
@@ -263,31 +262,36 @@ TEST_F(FakeCuda, TensorMapsReachToTheEndOfTheMemoryAndAreEncodedOnce) {
 TEST_F(FakeCuda, TensorMapsThatCannotBeAreRefused) {
   CudaDevice device(0);
   const auto launch = [&](const plan::TensorMap &map, const LaunchArg &arg) {
-    auto kernel =
-        device.loadKernel(imageOf("unknown", keep(fake::makeCode("unknown", 1, 1)),
-                                  launchShape(0, 0, {map})));
+    auto kernel = device.loadKernel(
+        imageOf("unknown", keep(fake::makeCode("unknown", 1, 1)),
+                launchShape(0, 0, {map})));
     device.launch(*kernel, &arg, 1, 1, 0);
   };
   const DeviceAddress memory = device.allocate(256, "rows");
-  EXPECT_THAT(errorOf(4008, [&] {
-                launch({1, 8, 8, 0, 64, 64}, address(memory));
-              }),
+  EXPECT_THAT(errorOf(4008,
+                      [&] {
+                        launch({1, 8, 8, 0, 64, 64}, address(memory));
+                      }),
               HasSubstr("which is no slice"));
-  EXPECT_THAT(errorOf(4008, [&] {
-                launch({0, 8, 8, 0, 64, 64}, integer(1));
-              }),
+  EXPECT_THAT(errorOf(4008,
+                      [&] {
+                        launch({0, 8, 8, 0, 64, 64}, integer(1));
+                      }),
               HasSubstr("which is no slice"));
-  EXPECT_THAT(errorOf(4008, [&] {
-                launch({0, 8, 8, 0, 64, 63}, address(memory));
-              }),
+  EXPECT_THAT(errorOf(4008,
+                      [&] {
+                        launch({0, 8, 8, 0, 64, 63}, address(memory));
+                      }),
               HasSubstr("64 columns with pitch 63"));
-  EXPECT_THAT(errorOf(4008, [&] {
-                launch({0, 8, 8, 100, 64, 64}, address(memory));
-              }),
+  EXPECT_THAT(errorOf(4008,
+                      [&] {
+                        launch({0, 8, 8, 100, 64, 64}, address(memory));
+                      }),
               HasSubstr("0 rows"));
-  EXPECT_THAT(errorOf(4008, [&] {
-                launch({0, 8, 8, 0, 60, 60}, address(memory));
-              }),
+  EXPECT_THAT(errorOf(4008,
+                      [&] {
+                        launch({0, 8, 8, 0, 60, 60}, address(memory));
+                      }),
               HasSubstr("rows of pitch 60"));
   device.free(memory, 256);
 }
@@ -301,16 +305,17 @@ TEST_F(FakeCuda, CodeThatCannotBeLoadedIsRefused) {
     });
   };
   const auto *shape = launchShape();
-  EXPECT_THAT(load("f", fake::makeCode("f", 1, 0, 80), shape),
-              HasSubstr("made for another GPU than this one, whose architecture "
-                        "is sm_90a"));
+  EXPECT_THAT(
+      load("f", fake::makeCode("f", 1, 0, 80), shape),
+      HasSubstr("made for another GPU than this one, whose architecture "
+                "is sm_90a"));
   EXPECT_THAT(load("f", fake::makeCode("g", 1), shape),
               HasSubstr("kernel 'f' has no entry 'f'"));
   EXPECT_THAT(load("f", {1, 2, 3}, shape), HasSubstr("no cubin, or cut off"));
   auto longer = fake::makeCode("f", 1);
   longer[0x28] = 0xff; // where its sections begin
-  EXPECT_NO_THROW(device.loadKernel(
-      imageOf("f", keep(fake::makeCode("f", 1)), shape)));
+  EXPECT_NO_THROW(
+      device.loadKernel(imageOf("f", keep(fake::makeCode("f", 1)), shape)));
   longer[0x3a] = 64, longer[0x3c] = 4;
   EXPECT_THAT(load("f", longer, shape), HasSubstr("no cubin, or cut off"));
   EXPECT_THAT(load("f", fake::makeCode("f", 1), nullptr),
@@ -332,7 +337,8 @@ TEST_F(FakeCuda, MemoryThatDoesNotFitIsCounted) {
   const std::string message =
       errorOf(4002, [&] { device.allocate(uint64_t(9) << 30, "arena base"); });
   EXPECT_THAT(message, HasSubstr("9663676416 bytes of arena base"));
-  EXPECT_THAT(message, HasSubstr("8589934592 of its 8589934592 bytes are free"));
+  EXPECT_THAT(message,
+              HasSubstr("8589934592 of its 8589934592 bytes are free"));
   const DeviceAddress memory = device.allocate(1, "test");
   EXPECT_EQ(device.usedBytes(), 256u);
   device.free(memory, 1);
@@ -378,8 +384,9 @@ TEST_F(FakeCuda, OthersMayEndItsWork) {
         Error(7001, ExitCode::PeerFailure, "a rank is gone")));
   });
   other.join();
-  EXPECT_THAT(errorOf(7001, [&] { device.hostCall([&] { dropped = false; }, 1); }),
-              HasSubstr("a rank is gone"));
+  EXPECT_THAT(
+      errorOf(7001, [&] { device.hostCall([&] { dropped = false; }, 1); }),
+      HasSubstr("a rank is gone"));
   EXPECT_TRUE(dropped);
 }
 
@@ -476,8 +483,8 @@ TEST_F(FakeCuda, ChoicesOfOtherLibrariesAreLeft) {
   EXPECT_TRUE(device.useGemmChoices(choices));
   choices.replace(choices.find("130100"), 6, "130200");
   EXPECT_FALSE(device.useGemmChoices(choices));
-  for (const char *broken :
-       {"", "[]", "{\"cublasLt\": 130100}",
-        "{\"cublasLt\":130100,\"gpu\":\"Fake H200\",\"algorithms\":{\"x\":\"0\"}}"})
+  for (const char *broken : {"", "[]", "{\"cublasLt\": 130100}",
+                             "{\"cublasLt\":130100,\"gpu\":\"Fake "
+                             "H200\",\"algorithms\":{\"x\":\"0\"}}"})
     errorOf(4009, [&] { device.useGemmChoices(broken); });
 }

@@ -2,6 +2,9 @@
 
 #include "compiler/Target/Cuda/Families/Helpers.h"
 
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/ErrorHandling.h"
+
 using namespace fsdpq;
 using namespace fsdpq::cuda;
 

@@ -115,8 +115,8 @@ FailureOr<kern::EmissionAttr> cuda::chooseRows(kern::FuncOp kernel,
       iterations && vectors <= 128) {
     int64_t group = std::min<int64_t>(32, llvm::PowerOf2Ceil(vectors));
     int64_t most = 256 / group;
-    int64_t rounds = llvm::divideCeil(*iterations, most);
-    int64_t teams = llvm::divideCeil(*iterations, rounds);
+    int64_t rounds = llvm::divideCeilSigned(*iterations, most);
+    int64_t teams = llvm::divideCeilSigned(*iterations, rounds);
     int64_t items = std::max<int64_t>(1, blockThreads / (group * teams));
     return get(group * teams * items, group, teams);
   }
@@ -130,8 +130,8 @@ FailureOr<kern::EmissionAttr> cuda::chooseRows(kern::FuncOp kernel,
   if (main.isInLoop)
     perThread = std::max(main.vector, perThread / 2);
   int64_t rounds = std::max<int64_t>(perThread / main.vector, 1);
-  rounds = std::max(rounds, llvm::divideCeil(vectors, (int64_t)1024));
-  int64_t group = llvm::alignTo(llvm::divideCeil(vectors, rounds), 32);
+  rounds = std::max(rounds, llvm::divideCeilSigned(vectors, (int64_t)1024));
+  int64_t group = llvm::alignTo(llvm::divideCeilSigned(vectors, rounds), 32);
   return get(group, group, 1);
 }
 
@@ -231,7 +231,7 @@ private:
   // In the loops of emitOwned.
   Layout layout = {};
   llvm::DenseMap<Value, std::string> leaves; ///< Words of loads
-  llvm::DenseMap<std::pair<Value, bool>, std::string> owned;
+  llvm::DenseMap<std::pair<Value, unsigned>, std::string> owned;
   /// What was computed of an op's payload at the place at hand.
   std::map<Operation *, Names> payloads;
 };
@@ -249,7 +249,7 @@ std::string RowsEmitter::describe() {
 Layout RowsEmitter::getLayout(int64_t elements) {
   int64_t vector = analysis->classes[elements].vector;
   int64_t vectors = elements / vector;
-  Layout result = {elements, vector, llvm::divideCeil(vectors, group()),
+  Layout result = {elements, vector, llvm::divideCeilSigned(vectors, group()),
                    vectors % group() != 0};
   result.isUnrolled = result.rounds <= 8;
   return result;
@@ -258,7 +258,7 @@ Layout RowsEmitter::getLayout(int64_t elements) {
 int64_t RowsEmitter::countRegisters(Value tile) {
   Layout layout = getLayout(getTileType(tile).getNumElements());
   int64_t bytes = layout.vector * getBytes(getTileType(tile).getElementType());
-  return layout.rounds * llvm::divideCeil(bytes, (int64_t)4);
+  return layout.rounds * llvm::divideCeilSigned(bytes, (int64_t)4);
 }
 
 /// Decides which loads stay in registers from where they stand.
@@ -282,7 +282,7 @@ void RowsEmitter::chooseHeld() {
   // Loads that several loops read, or one that runs often.
   llvm::MapVector<Value, llvm::SmallDenseSet<unsigned>> readers;
   llvm::DenseSet<Value> outside;
-  for (const TileUse &use : analysis->uses) {
+  for (TileUse &use : analysis->uses) {
     if (!use.isOwned)
       continue;
     Value tile = use.load.getTile();
@@ -375,7 +375,7 @@ void RowsEmitter::synchronise(ArrayRef<Touch> touches) {
 void RowsEmitter::synchronise(const Consumer &consumer, Who reader) {
   SmallVector<Touch> touches;
   unsigned number = &consumer - analysis->consumers.data();
-  for (const TileUse &use : analysis->uses)
+  for (TileUse &use : analysis->uses)
     if (use.consumer == number &&
         !(use.isOwned && getHolder(use.load.getTile())))
       touches.push_back(
@@ -514,7 +514,7 @@ bool RowsEmitter::isRounded(Value tile) {
 }
 
 FailureOr<std::string> RowsEmitter::getOwned(Value tile, bool isUnrounded) {
-  std::pair<Value, bool> key(tile, isUnrounded);
+  std::pair<Value, unsigned> key(tile, isUnrounded);
   if (auto found = owned.find(key); found != owned.end())
     return found->second;
   auto keep = [&](const Twine &expression) {
@@ -729,7 +729,7 @@ LogicalResult RowsEmitter::beginCarried(scf::ForOp loop,
     text.line(getTypeName(element) + " " + arrays.back() + "[" +
               Twine(place.rounds * place.vector) + "];");
     registers += place.rounds * place.vector *
-                 llvm::divideCeil(getBytes(element), (int64_t)4);
+                 llvm::divideCeilSigned(getBytes(element), (int64_t)4);
   }
   if (registers > mostHeldRegisters)
     return decline(loop, "carries tiles of " + Twine(registers) +

@@ -56,7 +56,7 @@ private:
   Decline &declined;
   SmallVector<Access> accesses;
   RowsAnalysis result;
-  llvm::DenseSet<std::pair<Value, bool>> seen; ///< by the consumer at hand
+  llvm::DenseSet<std::pair<Value, unsigned>> seen; ///< by the consumer at hand
 };
 } // namespace
 
@@ -285,7 +285,7 @@ bool Analyser::meetsStore(const TileUse &use) {
 }
 
 LogicalResult Analyser::checkLateReads() {
-  for (const TileUse &use : result.uses) {
+  for (TileUse &use : result.uses) {
     if (!meetsStore(use))
       continue;
     if (!use.isOwned)
@@ -318,7 +318,7 @@ void Analyser::classify() {
       note(*Access::of(store), consumer.elements, false);
   }
   llvm::DenseSet<std::pair<Operation *, int64_t>> noted;
-  for (const TileUse &use : result.uses) {
+  for (TileUse &use : result.uses) {
     int64_t elements = result.consumers[use.consumer].elements;
     if (use.isOwned && noted.insert({use.load, elements}).second)
       note(*Access::of(use.load), elements, true);
@@ -330,7 +330,7 @@ void Analyser::classify() {
       smallest =
           std::min(smallest, getBytes(access.getType().getElementType()));
     };
-    for (const TileUse &use : result.uses)
+    for (TileUse &use : result.uses)
       if (use.isOwned && result.consumers[use.consumer].elements == elements)
         consider(*Access::of(use.load));
     for (const Consumer &consumer : result.consumers)

@@ -5,7 +5,10 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace fsdpq;
@@ -68,7 +71,7 @@ static std::string getLiteral(Type type, const APInt &value) {
   // The smallest numbers have no literal of their own: -2147483648 is a minus.
   if (number == INT64_MIN)
     return "(-9223372036854775807ll - 1)";
-  if (!type.isInteger(8) && !type.isInteger(32) && !isInt<32>(number))
+  if (!type.isInteger(8) && !type.isInteger(32) && !llvm::isInt<32>(number))
     text += "ll";
   if (type.isInteger(32) && number == INT32_MIN)
     return "(-2147483647 - 1)";
@@ -114,8 +117,10 @@ std::string Tables::getGlobal(DenseElementsAttr entries) {
 
 int64_t Tables::getSharedBytes() const {
   int64_t bytes = 0;
-  for (auto &[entries, name] : shared)
+  for (auto &[attribute, name] : shared) {
+    auto entries = cast<DenseElementsAttr>(attribute);
     bytes += entries.getNumElements() * getBytes(entries.getElementType());
+  }
   return bytes;
 }
 
@@ -135,9 +140,10 @@ std::string Tables::str() const {
   llvm::raw_string_ostream os(text);
   for (auto &[entries, name] : global) {
     os << "\n";
-    printArray(os, entries, name);
+    printArray(os, cast<DenseElementsAttr>(entries), name);
   }
-  for (auto &[entries, name] : shared) {
+  for (auto &[attribute, name] : shared) {
+    auto entries = cast<DenseElementsAttr>(attribute);
     os << "\n";
     printArray(os, entries, name + "_entries");
     os << "__shared__ " << getTypeName(entries.getElementType()) << " " << name
@@ -147,7 +153,8 @@ std::string Tables::str() const {
 }
 
 void Tables::fill(Text &text) const {
-  for (auto &[entries, name] : shared) {
+  for (auto &[attribute, name] : shared) {
+    auto entries = cast<DenseElementsAttr>(attribute);
     text.line("for (int i = threadIdx.x; i < " +
               Twine(entries.getNumElements()) + "; i += blockDim.x)");
     text.line("  " + name + "[i] = " + name + "_entries[i];");

@@ -12,6 +12,8 @@
 #include "compiler/Target/Cuda/Families/Text.h"
 #include "dialects/Kern/Kern.h"
 
+#include "mlir/IR/BuiltinAttributes.h"
+
 #include "llvm/ADT/MapVector.h"
 
 namespace fsdpq::cuda {
@@ -57,7 +59,7 @@ public:
   void fill(Text &text) const;
 
 private:
-  llvm::MapVector<DenseElementsAttr, std::string> shared, global;
+  llvm::MapVector<Attribute, std::string> shared, global;
 };
 
 class Scalars {

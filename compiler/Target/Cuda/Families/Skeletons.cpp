@@ -8,6 +8,7 @@
 #include "compiler/Target/Cuda/Skeletons/Quantised.h"
 #include "compiler/Target/Cuda/Skeletons/Rope.h"
 
+#include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;

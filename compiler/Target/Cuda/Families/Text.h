@@ -3,6 +3,8 @@
 
 #include "dialects/Support/LLVM.h"
 
+#include "llvm/ADT/Twine.h"
+
 #include <string>
 
 namespace fsdpq::cuda {

@@ -1,11 +1,12 @@
+#include "runtime/device/cuda/CublasLt.h"
 #include "test/unit/device/fake_cuda/FakeCuda.h"
 #include "test/unit/device/fake_cuda/FakeStreams.h"
 
 #include <chrono>
 #include <cstring>
-#include <cublasLt.h>
 
 using namespace fsdpq::fake;
+using namespace fsdpq::rt;
 
 namespace {
 
@@ -99,7 +100,7 @@ cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t to,
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t to,
-                                                 size_t, cudaDataType type,
+                                                 size_t, cudaDataType_t type,
                                                  uint64_t rows,
                                                  uint64_t columns,
                                                  int64_t pitch) {
@@ -118,15 +119,12 @@ cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
                                      const void *value, size_t bytes) {
   uint64_t number = 0;
   std::memcpy(&number, value, bytes);
-  const char *name = which == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
-                         ? "workspace"
-                     : which == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK
-                         ? "reduction"
-                     : which == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES
-                         ? "alignment A"
-                     : which == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES
-                         ? "alignment B"
-                         : "alignment C";
+  const char *name =
+      which == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES     ? "workspace"
+      : which == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK ? "reduction"
+      : which == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES ? "alignment A"
+      : which == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES ? "alignment B"
+                                                            : "alignment C";
   State &state = *fsdpqFakeCuda();
   std::lock_guard lock(state.mutex);
   state.preferences[name] = number;
@@ -168,7 +166,7 @@ cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operationIn,
                const void *, cublasLtMatrixLayout_t, void *d,
                cublasLtMatrixLayout_t dIn,
                const cublasLtMatmulAlgo_t *algorithm, void *workspace,
-               size_t workspaceBytes, cudaStream_t stream) {
+               size_t workspaceBytes, CUstream stream) {
   const auto operation = read<Operation>(operationIn);
   const auto layoutA = read<Layout>(aIn), layoutB = read<Layout>(bIn),
              layoutD = read<Layout>(dIn);
@@ -177,8 +175,8 @@ cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operationIn,
                                          : *static_cast<const float *>(value);
   };
   const double alpha = scalar(alphaIn), beta = scalar(betaIn);
-  const auto k = static_cast<int64_t>(operation.transA ? layoutA.rows
-                                                       : layoutA.columns);
+  const auto k =
+      static_cast<int64_t>(operation.transA ? layoutA.rows : layoutA.columns);
   const auto rows = static_cast<int64_t>(layoutD.rows),
              columns = static_cast<int64_t>(layoutD.columns);
   const bool fits =
@@ -196,22 +194,23 @@ cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operationIn,
     state.products.push_back({static_cast<int>(algorithm->data[0]), rows,
                               columns, workspace, workspaceBytes});
   }
-  reinterpret_cast<Stream *>(stream)->give([=, time = timeOf(algorithm->data[0])] {
-    std::this_thread::sleep_for(time);
-    for (int64_t j = 0; j < columns; ++j)
-      for (int64_t i = 0; i < rows; ++i) {
-        double sum = 0;
-        for (int64_t l = 0; l < k; ++l)
-          sum += (operation.transA ? load(layoutA, a, l, i)
-                                   : load(layoutA, a, i, l)) *
-                 (operation.transB ? load(layoutB, b, j, l)
-                                   : load(layoutB, b, l, j));
-        double value = alpha * sum;
-        if (beta != 0)
-          value += beta * load(layoutD, d, i, j);
-        store(layoutD, d, i, j, value);
-      }
-  });
+  reinterpret_cast<Stream *>(stream)->give(
+      [=, time = timeOf(algorithm->data[0])] {
+        std::this_thread::sleep_for(time);
+        for (int64_t j = 0; j < columns; ++j)
+          for (int64_t i = 0; i < rows; ++i) {
+            double sum = 0;
+            for (int64_t l = 0; l < k; ++l)
+              sum += (operation.transA ? load(layoutA, a, l, i)
+                                       : load(layoutA, a, i, l)) *
+                     (operation.transB ? load(layoutB, b, j, l)
+                                       : load(layoutB, b, l, j));
+            double value = alpha * sum;
+            if (beta != 0)
+              value += beta * load(layoutD, d, i, j);
+            store(layoutD, d, i, j, value);
+          }
+      });
   return CUBLAS_STATUS_SUCCESS;
 }
 

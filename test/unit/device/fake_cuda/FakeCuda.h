@@ -47,7 +47,7 @@ struct State {
   std::vector<Product> products;
   int heuristics = 0; ///< times that algorithms were asked for
   std::map<std::string, uint64_t> preferences; ///< of the latest time
-  std::vector<int> priorities;                 ///< of streams, as they were made
+  std::vector<int> priorities; ///< of streams, as they were made
   uint64_t bytesInUse = 0;
   int modules = 0, streams = 0, events = 0, contexts = 0; ///< that are there
 

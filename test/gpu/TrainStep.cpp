@@ -1,15 +1,17 @@
-//===- train_step.cpp - Speed and memory of training steps ----------------===//
+//===- TrainStep.cpp - Speed and memory of training steps -----------------===//
 //
 // Compiles a model's training plan, fills it with random weights and measures
 // optimizer steps on random tokens: tokens a second, memory, what each kernel
 // takes and how far it is from what the machine can do, and the same plan's
 // matrix products alone. One JSON line on standard output, a table on the other.
 //
-//   fsdpq_bench_step --config config.json [--models DIR] [--rows 4]
+//   fsdpq_gpu step --config config.json [--models DIR] [--rows 4]
 //     [--length 2048] [--type qlora|lora|full] [--precision bf16|fp32]
 //     [--checkpointing] [--rank 16] [--steps 6] [--device cuda|cpu] [--name X]
 //
 //===----------------------------------------------------------------------===//
+
+#include "test/gpu/Gpu.h"
 
 #include "compiler/Pipelines/Compile.h"
 #include "runtime/comm/Solo.h"
@@ -63,7 +65,7 @@ Request parse(int argc, char **argv) {
                                               {"--rank", &request.rank},
                                               {"--steps", &request.steps},
                                               {"--warm_up", &request.warmUp}};
-  for (int i = 1; i < argc; ++i) {
+  for (int i = 0; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--checkpointing")
       request.checkpointing = true;
@@ -89,7 +91,7 @@ CompileOptions compileOptions(const Request &request) {
   options.tokens = request.rows * request.length;
   options.rowTokens = request.length;
   options.programs = {"micro_step"};
-  options.precision = request.precision;
+  options.precision = request.precision == "bf16" ? "bf16" : "f32";
   options.target = request.target;
   options.checkpointing = request.checkpointing;
   options.kernelCache = request.cache;
@@ -370,11 +372,6 @@ int measure(Request request) {
 
 } // namespace
 
-int main(int argc, char **argv) {
-  try {
-    return measure(parse(argc, argv));
-  } catch (const std::exception &error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+int fsdpq::test::measureStep(int argc, char **argv) {
+  return measure(parse(argc, argv));
 }
