@@ -90,16 +90,16 @@ separate_arguments(FSDPQ_LLVM_SYSTEM_LIBS)
 file(GLOB FSDPQ_LLVM_ARCHIVES ${LLVM_LIBRARY_DIR}/libMLIR*.a ${LLVM_LIBRARY_DIR}/libLLVM*.a)
 list(FILTER FSDPQ_LLVM_ARCHIVES EXCLUDE REGEX "Exegesis|_shlib|libMLIR_|libLLVMTestingSupport")
 function(fsdpq_add_carried name target)
-  # What the linker is given for OF, with the archives in place of the dylibs.
-  set(archives ${CMAKE_BINARY_DIR}/${name}-archives.txt)
-  string(REPLACE ";" "\n" text "-Wl,--start-group;${FSDPQ_LLVM_ARCHIVES};-Wl,--end-group;${FSDPQ_LLVM_SYSTEM_LIBS}")
-  file(GENERATE OUTPUT ${archives} CONTENT "${text}\n")
+  # What takes the dylibs' place on the linker's command line.
+  set(instead ${CMAKE_BINARY_DIR}/${name}.txt)
+  string(REPLACE ";" "\n" archives
+    "-Wl,--start-group;${FSDPQ_LLVM_ARCHIVES};-Wl,--end-group;${FSDPQ_LLVM_SYSTEM_LIBS}")
+  file(GENERATE OUTPUT ${instead}
+    CONTENT "$<JOIN:$<TARGET_OBJECTS:fsdpq_dialects_objects>,\n>\n${archives}\n")
   add_custom_target(${name}
     COMMAND ${CMAKE_COMMAND} -DBUILD=${CMAKE_BINARY_DIR} -DNINJA=${CMAKE_MAKE_PROGRAM}
-            -DTARGET_FILE=$<TARGET_FILE:${target}> -DARCHIVES=${archives}
-            -DDIALECTS=$<TARGET_FILE:fsdpq_dialects>
-            "-DOBJECTS=$<TARGET_OBJECTS:fsdpq_dialects_objects>"
+            -DPROGRAM=$<TARGET_FILE:${target}> -DINSTEAD=${instead}
             -DOUTPUT=${CMAKE_BINARY_DIR}/carried/${target}
             -P ${CMAKE_SOURCE_DIR}/cmake/LinkCarried.cmake
-    DEPENDS ${target} VERBATIM COMMAND_EXPAND_LISTS)
+    DEPENDS ${target} VERBATIM)
 endfunction()

@@ -1,37 +1,27 @@
-# Links a program again with MLIR and LLVM inside; see fsdpq_add_carried.
-# Takes the command by which ninja linked it and changes what it names: the two
-# dylibs become their archives, the dialects' library its objects.
-file(RELATIVE_PATH output ${BUILD} ${TARGET_FILE})
-execute_process(COMMAND ${NINJA} -C ${BUILD} -t commands -s ${output}
+# Links a program again with MLIR and LLVM inside; see fsdpq_add_carried. Takes the
+# command by which ninja linked PROGRAM and names INSTEAD (a file of arguments) in
+# place of the libraries of MLIR, LLVM and the dialects.
+file(RELATIVE_PATH program ${BUILD} ${PROGRAM})
+execute_process(COMMAND ${NINJA} -C ${BUILD} -t commands -s ${program}
                 OUTPUT_VARIABLE command RESULT_VARIABLE failed OUTPUT_STRIP_TRAILING_WHITESPACE)
 if(failed)
-  message(FATAL_ERROR "ninja does not say how ${output} is linked")
+  message(FATAL_ERROR "ninja does not say how ${program} is linked")
 endif()
 string(REGEX REPLACE "^: && " "" command "${command}")
 string(REGEX REPLACE " && :$" "" command "${command}")
 separate_arguments(command UNIX_COMMAND "${command}")
 set(line)
-set(skip FALSE)
 foreach(word ${command})
   get_filename_component(name "${word}" NAME)
-  if(skip)
-    set(skip FALSE)
-  elseif(word STREQUAL "-o")
-    list(APPEND line -o ${OUTPUT})
-    set(skip TRUE)
-  elseif(name MATCHES "^libMLIR\\.so" OR name MATCHES "^libLLVM\\.so" OR word MATCHES "^-Wl,-rpath")
-  elseif(name STREQUAL "libfsdpq_dialects.so")
-    if(NOT "${OBJECTS}" STREQUAL "")
-      list(APPEND line ${OBJECTS})
-      set(OBJECTS "")
-    endif()
-  else()
+  if(word STREQUAL "${program}")
+    list(APPEND line ${OUTPUT})
+  elseif(NOT name MATCHES "^lib(MLIR|LLVM|fsdpq_dialects)\\.so" AND NOT word MATCHES "^-Wl,-rpath")
     list(APPEND line "${word}")
   endif()
 endforeach()
 get_filename_component(folder ${OUTPUT} DIRECTORY)
 file(MAKE_DIRECTORY ${folder})
-execute_process(COMMAND ${line} -Wl,-rpath,$ORIGIN/lib @${ARCHIVES} -s
+execute_process(COMMAND ${line} @${INSTEAD} -Wl,--gc-sections -Wl,-rpath,$ORIGIN/lib -s
                 WORKING_DIRECTORY ${BUILD} RESULT_VARIABLE failed)
 if(failed)
   message(FATAL_ERROR "cannot link ${OUTPUT}")

@@ -2,11 +2,14 @@
 //
 //   fsdpq_gpu kernels [--group NAME] [--seconds LIMIT]
 //   fsdpq_gpu attention FOLDER [ARCHITECTURE]
+//   fsdpq_gpu run [words of fsdpq-run]...
 //   fsdpq_gpu step --config config.json [option value]...
 //
 //===----------------------------------------------------------------------===//
 
 #include "test/gpu/Gpu.h"
+
+#include "tools/fsdpq-run/Main.h"
 
 #include <cstdio>
 #include <exception>
@@ -17,6 +20,8 @@ int main(int argc, char **argv) {
   try {
     if (command == "kernels")
       return fsdpq::test::checkKernels(argv[0], argc - 2, argv + 2);
+    if (command == "run") // one program to carry instead of two
+      return fsdpq::run::runCommandLine(argc - 1, argv + 1);
     if (command == "attention")
       return fsdpq::test::dumpAttention(argc - 2, argv + 2);
     if (command == "step")
@@ -25,6 +30,6 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
   }
-  std::fprintf(stderr, "usage: fsdpq_gpu kernels|attention|step [option value]...\n");
+  std::fprintf(stderr, "usage: fsdpq_gpu kernels|attention|run|step [option value]...\n");
   return 2;
 }

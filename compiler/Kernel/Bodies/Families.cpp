@@ -189,7 +189,8 @@ static kern::FuncOp buildShape(OpBuilder &builder, Location loc,
     return buildDequantize(builder, loc, family.format, family.count,
                            family.element);
   case QuantisedFamily::Quantize:
-    return buildQuantize(builder, loc, family.format, family.count);
+    return buildQuantize(builder, loc, family.format, family.count,
+                         family.element.isF32() ? Type() : family.element);
   case QuantisedFamily::QuantizeScales:
     return buildQuantizeScales(builder, loc, family.format, family.count);
   }

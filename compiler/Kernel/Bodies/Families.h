@@ -23,7 +23,8 @@ struct QuantisedFamily {
   enum Kind { Dequantize, Quantize, QuantizeScales } kind;
   qt::BlockFormat format;
   int64_t count; ///< elements, or scales
-  Type element;  ///< of dequantised values, else f32
+  Type element;  ///< of dequantised values; what values to quantise are rounded
+                 ///< to first; else f32
 };
 
 struct RopeFamily {

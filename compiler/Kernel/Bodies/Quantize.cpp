@@ -120,7 +120,8 @@ kern::FuncOp kernels::buildQuantize(OpBuilder &builder, Location loc,
     Value pair = arith::OrIOp::create(b, last, toCode(b.constant(f32, 0)));
     b.storeScalar(pair, b.argument(1), b.add(byte, b.index(count / 2)));
   });
-  return tag(b.getKernel(), QuantisedFamily{QuantisedFamily::Quantize, format, elements, f32});
+  return tag(b.getKernel(), QuantisedFamily{QuantisedFamily::Quantize, format, elements,
+                                            rounded ? rounded : f32});
 }
 
 kern::FuncOp kernels::buildScaleSum(OpBuilder &builder, Location loc,

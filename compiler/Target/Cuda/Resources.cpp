@@ -62,7 +62,7 @@ std::vector<std::string> cuda::checkLaunch(const LaunchShape &launch,
   if (launch.threads == 0 || launch.threads > maxThreads)
     add("[FSDPQ-0522] its blocks have " + Twine(launch.threads) +
         " threads, possible are 1 to " + Twine(maxThreads) +
-        "; choose another number in its schedule");
+        "; choose another number (#kern.emission)");
   // Warps get registers in pieces of eight a thread.
   uint64_t threads = llvm::alignTo(launch.threads, warp);
   uint64_t registers = threads * llvm::alignTo(resources.registers, 8);
@@ -78,6 +78,6 @@ std::vector<std::string> cuda::checkLaunch(const LaunchShape &launch,
         " bytes of shared memory (" + Twine(launch.sharedBytes) +
         " of them dynamic), and " + architecture.name + " has " +
         Twine(architecture.maxSharedBytes()) +
-        "; choose smaller tiles or fewer stages in its schedule");
+        "; choose smaller tiles or fewer stages (#kern.emission)");
   return reasons;
 }

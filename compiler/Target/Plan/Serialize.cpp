@@ -168,7 +168,7 @@ PlanWriter::writeInstruction(Operation &op) {
     }
     table.grid = writeExtent(launch.getGrid());
     table.flops = launch.getFlops() ? launch.getFlops()->convertToDouble() : 0;
-    instruction->stream = launch.getStream();
+    instruction->stream = useStream(launch.getStream());
     instruction->op.Set(std::move(table));
   } else if (auto gemm = dyn_cast<exec::GemmOp>(op)) {
     plan::GemmT table;
@@ -188,20 +188,20 @@ PlanWriter::writeInstruction(Operation &op) {
     table.ldb = gemm.getLdb();
     table.ldc = gemm.getLdc();
     table.workspace = useWorkspace(gemm.getStream());
-    instruction->stream = gemm.getStream();
+    instruction->stream = useStream(gemm.getStream());
     instruction->op.Set(std::move(table));
   } else if (auto copy = dyn_cast<exec::CopyOp>(op)) {
     plan::CopyT table;
     table.src = writeSlice(copy.getSource());
     table.dst = writeSlice(copy.getDest());
     table.bytes = writeExtent(copy.getBytes());
-    instruction->stream = copy.getStream();
+    instruction->stream = useStream(copy.getStream());
     instruction->op.Set(std::move(table));
   } else if (auto fill = dyn_cast<exec::FillOp>(op)) {
     plan::FillT table;
     table.dst = writeSlice(fill.getDest());
     table.bytes = writeExtent(fill.getBytes());
-    instruction->stream = fill.getStream();
+    instruction->stream = useStream(fill.getStream());
     instruction->op.Set(std::move(table));
   } else if (auto gather = dyn_cast<exec::AllGatherOp>(op)) {
     plan::AllGatherT table;

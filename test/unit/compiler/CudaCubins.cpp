@@ -1,8 +1,6 @@
 //===- CudaCubins.cpp - Texts to cubins, their cache, what they need ------===//
 
 #include "compiler/Target/Cuda/CubinCompiler.h"
-#include "runtime/device/cuda/Nvrtc.h"
-#include "runtime/support/Error.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -92,20 +90,12 @@ TEST(CudaResources, WhatCannotBeLaunched) {
 
 //===--- With NVRTC ---------------------------------------------------------//
 
-bool hasNvrtc() {
-  try {
-    rt::nvrtcVersion();
-    return true;
-  } catch (const rt::Error &) {
-    return false;
-  }
-}
-
 class CudaCubins : public testing::Test {
 protected:
   void SetUp() override {
-    if (!hasNvrtc())
-      GTEST_SKIP() << "there is no NVRTC";
+    const CubinResults probe = compileCubins({request(0)}, hopper, "", 1);
+    if (!probe.error.empty())
+      GTEST_SKIP() << probe.error;
     std::string name = (fs::temp_directory_path() / "cubins.XXXXXX").string();
     ASSERT_TRUE(mkdtemp(name.data()));
     folder = fs::path(name);

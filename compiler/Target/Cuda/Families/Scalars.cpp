@@ -44,11 +44,11 @@ std::string cuda::getLiteral(Type type, const APFloat &value) {
     return ("u16(" + Twine(bits.getZExtValue()) + ")").str();
   std::string text;
   llvm::raw_string_ostream stream(text);
-  if (!value.isFinite()) {
+  if (!value.isFinite()) { // a constant, as tables need it
     if (type.isF32())
-      stream << "__uint_as_float(" << bits.getZExtValue() << "u)";
+      stream << "__builtin_bit_cast(float, " << bits.getZExtValue() << "u)";
     else
-      stream << "__longlong_as_double(" << bits.getSExtValue() << "ll)";
+      stream << "__builtin_bit_cast(double, " << bits.getZExtValue() << "ull)";
     return text;
   }
   // Digits that give the same bits back.

@@ -120,6 +120,7 @@ static QuantisedParams getParams(const QuantisedFamily &family) {
     qt::Quantizer quantizer = qt::getQuantizer(family.format.isNF4);
     assign(params.thresholds, quantizer.thresholds);
     assign(params.codesByValue, quantizer.codes);
+    params.roundFirst = family.element.isBF16();
     break;
   }
   case QuantisedFamily::QuantizeScales:

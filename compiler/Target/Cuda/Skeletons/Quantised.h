@@ -33,6 +33,7 @@ struct QuantisedParams {
   std::vector<float> thresholds;     ///< ascending borders between codes by value:
                                      ///< at most 15 (quantize), 255 (quantize_scales)
   std::vector<int> codesByValue;     ///< code of each interval of `thresholds` (quantize)
+  bool roundFirst = false; ///< quantize: each value is rounded to bf16 before
   bool bf16 = true;                  ///< element type of y, else f32
 
   /// If not 0, element e of y lies at e / rowColumns * rowPitch + e % rowColumns,

@@ -57,7 +57,7 @@ quantize(const float *__restrict__ src, unsigned char *__restrict__ codes,
         x[i][k] = e + k < rest ? src[e + k] : 0.0f;
     }
   }
-  if (t < BORDERS)
+@ROUND@  if (t < BORDERS)
     borders[t] = thresholds[t];
 
   float largest[CHUNKS];
@@ -93,6 +93,20 @@ quantize(const float *__restrict__ src, unsigned char *__restrict__ codes,
       codes[e / 2] = (unsigned char)first;
   }
 }
+)";
+
+/// Values as they would be stored, to the nearest bf16 and to even in the middle.
+static constexpr std::string_view roundingText = R"(
+__device__ __forceinline__ float rounded(float x) {
+  const unsigned bits = __float_as_uint(x);
+  return __uint_as_float((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000);
+}
+)";
+static constexpr std::string_view roundAll = R"(#pragma unroll
+  for (int i = 0; i < CHUNKS; ++i)
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      x[i][k] = rounded(x[i][k]);
 )";
 
 /// The largest of blocks that several rows of 128 elements make.
@@ -146,11 +160,14 @@ KernelText fsdpq::cuda::emitQuantize(const QuantisedParams &p) {
   text += rankText;
   text += scaledText;
   text += codeText(p.codesByValue);
+  if (p.roundFirst)
+    text += roundingText;
   const bool hasLargeBlocks = p.block > 128, hasShortBlock = p.count % p.block;
   text += substitute(
       body,
       {{"SHARED",
         hasLargeBlocks ? "__shared__ float largestOfRows[TILE / 128];" : ""},
+       {"ROUND", p.roundFirst ? std::string(roundAll) : ""},
        {"COMBINE", hasLargeBlocks ? std::string(combine) : ""},
        {"IS_SHORT", hasShortBlock ? "e >= rest / BLOCK * BLOCK" : "false"}});
 
