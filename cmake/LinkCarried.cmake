@@ -21,7 +21,8 @@ foreach(word ${command})
 endforeach()
 get_filename_component(folder ${OUTPUT} DIRECTORY)
 file(MAKE_DIRECTORY ${folder})
-execute_process(COMMAND ${line} @${INSTEAD} -Wl,--gc-sections -Wl,-rpath,$ORIGIN/lib -s
+execute_process(COMMAND ${line} @${INSTEAD} -Wl,--gc-sections -Wl,--disable-new-dtags
+                        -Wl,-rpath,$ORIGIN/lib -s
                 WORKING_DIRECTORY ${BUILD} RESULT_VARIABLE failed)
 if(failed)
   message(FATAL_ERROR "cannot link ${OUTPUT}")

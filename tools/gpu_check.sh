@@ -45,7 +45,7 @@ part_traces() {
   for case in full lora lora_bf16 qlora_nf4_dq qlora_nf4_dq_bf16 qlora_fp4 lora_accum2_clip_cosine \
     lora_accum2_clip_linear lora_adam lora_sgd lora_adadelta lora_empty_micro_batch; do
     (cd "$root/test/oracle" &&
-      timeout 60 python3 train_trace.py $case "$results/scratch" --device cuda) >"$results/trace.out" 2>&1
+      timeout 40 python3 train_trace.py $case "$results/scratch" --device cuda) >"$results/trace.out" 2>&1
     status=$?
     { echo "== $case: exit code $status"; tail -4 "$results/trace.out"; } >>"$results/traces.txt"
     echo "$case: $status: $(tail -1 "$results/trace.out" | cut -c1-200)"

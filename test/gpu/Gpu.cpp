@@ -19,7 +19,7 @@ int main(int argc, char **argv) {
   const std::string command = argc > 1 ? argv[1] : "";
   try {
     if (command == "kernels")
-      return fsdpq::test::checkKernels(argv[0], argc - 2, argv + 2);
+      return fsdpq::test::checkKernels(argc - 2, argv + 2);
     if (command == "run") // one program to carry instead of two
       return fsdpq::run::runCommandLine(argc - 1, argv + 1);
     if (command == "attention")

@@ -4,7 +4,7 @@
 namespace fsdpq::test {
 
 /// Kernels against the CPU back end; see KernelCheck.cpp.
-int checkKernels(const char *program, int argc, char **argv);
+int checkKernels(int argc, char **argv);
 /// Texts of attention, for attention_check.py; see DumpAttention.cpp.
 int dumpAttention(int argc, char **argv);
 /// Speed and memory of training steps; see TrainStep.cpp.

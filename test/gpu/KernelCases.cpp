@@ -364,8 +364,9 @@ void CaseMaker::addTraining() {
             if (name == "adadelta")
               set("rho", 0.9);
             if (name != "sgd")
-              set("eps", 1e-5);
-            set("weight_decay", name == "adamw" ? 0.1 : 0.0);
+              set("epsilon", 1e-5);
+            if (name == "adamw" || name == "adam")
+              set("weight_decay", name == "adamw" ? 0.1 : 0.0);
             return buildOptimizer(b, l, name, b.getDictionaryAttr(options), n,
                                   b.getF32Type());
           },

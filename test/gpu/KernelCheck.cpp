@@ -221,10 +221,11 @@ private:
 };
 
 /// Runs one group in a child that is killed after `limit` seconds.
-bool runChild(const char *program, const std::string &group, unsigned limit) {
+bool runChild(const std::string &group, unsigned limit) {
   const pid_t child = ::fork();
   if (child == 0) {
-    ::execl(program, program, "kernels", "--group", group.c_str(), nullptr);
+    ::execl("/proc/self/exe", "fsdpq_gpu", "kernels", "--group", group.c_str(),
+            nullptr);
     ::_exit(127);
   }
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(limit);
@@ -241,10 +242,10 @@ bool runChild(const char *program, const std::string &group, unsigned limit) {
     }
     ::usleep(10'000);
   }
-  if (!WIFEXITED(status)) {
-    std::printf("{\"case\": \"%s\", \"passed\": false, \"why\": \"ended by signal "
-                "%d\"}\n",
-                group.c_str(), WTERMSIG(status));
+  if (!WIFEXITED(status) || WEXITSTATUS(status) > 1) {
+    std::printf("{\"case\": \"%s\", \"passed\": false, \"why\": \"ended by %s %d\"}\n",
+                group.c_str(), WIFEXITED(status) ? "exit code" : "signal",
+                WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
     std::fflush(stdout);
   }
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -252,7 +253,7 @@ bool runChild(const char *program, const std::string &group, unsigned limit) {
 
 } // namespace
 
-int fsdpq::test::checkKernels(const char *program, int argc, char **argv) {
+int fsdpq::test::checkKernels(int argc, char **argv) {
   std::string group;
   unsigned limit = 90;
   for (int i = 0; i + 1 < argc; i += 2) {
@@ -268,6 +269,6 @@ int fsdpq::test::checkKernels(const char *program, int argc, char **argv) {
   }
   bool passed = true;
   for (const auto &[name, cases] : groups)
-    passed &= runChild(program, name, limit);
+    passed &= runChild(name, limit);
   return passed ? 0 : 1;
 }

@@ -95,6 +95,8 @@ CompileOptions compileOptions(const Request &request) {
   options.target = request.target;
   options.checkpointing = request.checkpointing;
   options.kernelCache = request.cache;
+  options.optimizerOptions = {
+      {"beta1", 0.9}, {"beta2", 0.95}, {"epsilon", 1e-5}, {"weight_decay", 0.1}};
   if (request.type == "full") {
     options.trainAll = true;
   } else {

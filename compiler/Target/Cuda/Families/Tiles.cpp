@@ -92,6 +92,7 @@ private:
                               ArrayRef<unsigned> parallel);
   LogicalResult emitByWarps(linalg::GenericOp op, ArrayRef<unsigned> parallel,
                             ArrayRef<Combiner> combiners);
+  bool isComputedFromMemory(Value tile);
   bool readsRowsOfMemory(linalg::GenericOp op);
   std::string getTarget(Value result, ArrayRef<std::string> dims,
                         linalg::GenericOp op);
@@ -344,6 +345,19 @@ LogicalResult TilesEmitter::emitElementwise(linalg::GenericOp op) {
   return success();
 }
 
+/// Whether the elements of `tile` are those of a load, or made of them one by one.
+bool TilesEmitter::isComputedFromMemory(Value tile) {
+  if (places.getPlace(tile))
+    return false;
+  if (tile.getDefiningOp<kern::LoadOp>())
+    return true;
+  auto generic = tile.getDefiningOp<linalg::GenericOp>();
+  return generic && generic.getNumDpsInputs() == 1 &&
+         llvm::all_of(generic.getIndexingMapsArray(),
+                      [](AffineMap map) { return map.isIdentity(); }) &&
+         isComputedFromMemory(generic.getDpsInputs()[0]);
+}
+
 /// Whether the terms of a result are neighbours in global memory.
 bool TilesEmitter::readsRowsOfMemory(linalg::GenericOp op) {
   unsigned innermost = op.getNumLoops() - 1;
@@ -352,11 +366,10 @@ bool TilesEmitter::readsRowsOfMemory(linalg::GenericOp op) {
     return false;
   return llvm::any_of(op.getDpsInputOperands(), [&](OpOperand *operand) {
     AffineMap map = op.getMatchingIndexingMap(operand);
-    auto load = operand->get().getDefiningOp<kern::LoadOp>();
-    return load && !places.getPlace(load.getTile()) &&
-           map.getNumResults() != 0 &&
+    return map.getNumResults() != 0 &&
            map.getResults().back() ==
-               getAffineDimExpr(innermost, op.getContext());
+               getAffineDimExpr(innermost, op.getContext()) &&
+           isComputedFromMemory(operand->get());
   });
 }
 

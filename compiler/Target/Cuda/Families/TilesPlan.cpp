@@ -54,15 +54,27 @@ private:
 };
 } // namespace
 
-/// Whether the results of `op` are computed by whoever reads them.
-static bool readsElementwise(OpOperand &use, Operation *producer) {
+static int64_t countIterations(linalg::GenericOp op) {
+  int64_t iterations = 1;
+  for (int64_t size : op.getStaticLoopRanges())
+    iterations *= size;
+  return iterations;
+}
+
+/// Whether the user computes each element of what `producer` gives once, for
+/// itself.
+static bool computesForItself(OpOperand &use, Operation *producer) {
   Operation *user = use.getOwner();
   if (user->getBlock() != producer->getBlock())
     return false;
   if (isa<kern::StoreOp>(user))
     return true;
   auto generic = dyn_cast<linalg::GenericOp>(user);
-  return generic && generic.getNumReductionLoops() == 0;
+  return generic &&
+         (generic.getNumReductionLoops() == 0 ||
+          (!generic.isDpsInit(&use) &&
+           countIterations(generic) <=
+               getTileType(use.get()).getNumElements()));
 }
 
 bool Planner::isKeptResult(OpResult result) {
@@ -77,7 +89,7 @@ bool Planner::isKeptResult(OpResult result) {
       tile.hasOneUse() &&
       isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(*tile.user_begin()))
     tile = tile.user_begin()->getResult(0);
-  return !tile.hasOneUse() || !readsElementwise(*tile.use_begin(), op);
+  return !tile.hasOneUse() || !computesForItself(*tile.use_begin(), op);
 }
 
 /// The ops that read elements of `tile`, by way of tiles that are not kept.
@@ -145,10 +157,8 @@ bool Planner::isStaged(kern::LoadOp load) {
     auto generic = dyn_cast<linalg::GenericOp>(reader);
     if (!generic)
       return false;
-    int64_t iterations = 1;
-    for (int64_t size : generic.getStaticLoopRanges())
-      iterations *= size;
-    return iterations > elements || reader->getBlock() != load->getBlock();
+    return countIterations(generic) > elements ||
+           reader->getBlock() != load->getBlock();
   });
 }
 
