@@ -18,12 +18,15 @@
 // CHECK: target sm_80
 // CHECK: arena activations : 1024 bytes
 // CHECK-NEXT: arena workspace : 67108864 bytes
-// CHECK: slice workspace#{{[0-9]+}} : workspace + 0, 33554432 bytes
-// CHECK: slice workspace#{{[0-9]+}} : workspace + 33554432, 33554432 bytes
+// CHECK: slice workspace#[[FIRST:[0-9]+]] : workspace + 0, 33554432 bytes
+// CHECK: slice workspace#[[SECOND:[0-9]+]] : workspace + 33554432, 33554432 bytes
 // CHECK: kernel scale : CudaCubin symbol {{[a-z_0-9]+}}, 0 bytes, hash{{ *$}}
 // CHECK-NEXT: blocks of {{[0-9]+}} threads, 0 bytes of shared memory, {{[1-9]+}} work items
 // CHECK-NOT: resources
 // CHECK: function f
+// CHECK: gemm f32 {{.*}} workspace workspace#[[FIRST]] on compute
+// CHECK-NEXT: gemm f32 {{.*}} workspace workspace#[[SECOND]] on gather
+// CHECK-NEXT: gemm f32 {{.*}} workspace workspace#[[FIRST]] on compute
 
 // TABLE: scale scale {{[1-9][0-9]*}} - - - 0
 

@@ -129,7 +129,7 @@ kern.func @threads(%x: memref<4xf32>) grid(%i)
 
 // -----
 
-// expected-error@+2 {{unknown or duplicate struct parameter name: groups}}
+// expected-error@+2 {{duplicate or unknown struct parameter name: groups}}
 kern.func @unknownParameter(%x: memref<4xf32>) grid(%i)
     attributes {emission = #kern.emission<family = "rows", threads = 96, groups = 64>} {
 }

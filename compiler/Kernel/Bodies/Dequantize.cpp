@@ -72,5 +72,6 @@ kern::FuncOp kernels::buildDequantize(OpBuilder &builder, Location loc,
     b.storeScalar(b.extract(last, b.index(0)), y,
                   b.add(first, b.index(count - 1)));
   });
-  return tag(b.getKernel(), QuantisedFamily{QuantisedFamily::Dequantize, format, elements, element});
+  return tag(b.getKernel(), QuantisedFamily{QuantisedFamily::Dequantize, format,
+                                            elements, element});
 }

@@ -120,8 +120,8 @@ kern::FuncOp kernels::buildQuantize(OpBuilder &builder, Location loc,
     Value pair = arith::OrIOp::create(b, last, toCode(b.constant(f32, 0)));
     b.storeScalar(pair, b.argument(1), b.add(byte, b.index(count / 2)));
   });
-  return tag(b.getKernel(), QuantisedFamily{QuantisedFamily::Quantize, format, elements,
-                                            rounded ? rounded : f32});
+  return tag(b.getKernel(), QuantisedFamily{QuantisedFamily::Quantize, format,
+                                            elements, rounded ? rounded : f32});
 }
 
 kern::FuncOp kernels::buildScaleSum(OpBuilder &builder, Location loc,
@@ -182,5 +182,6 @@ kern::FuncOp kernels::buildQuantizeScales(OpBuilder &builder, Location loc,
     })[0];
     b.store(codes, b.argument(2), first);
   });
-  return tag(b.getKernel(), QuantisedFamily{QuantisedFamily::QuantizeScales, format, blocks, f32});
+  return tag(b.getKernel(), QuantisedFamily{QuantisedFamily::QuantizeScales,
+                                            format, blocks, f32});
 }

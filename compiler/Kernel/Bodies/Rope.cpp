@@ -66,5 +66,6 @@ kern::FuncOp kernels::buildRope(OpBuilder &builder, Location loc,
     b.store(rotated[0], x, {row, first});
     b.store(rotated[1], x, {row, second});
   });
-  return tag(b.getKernel(), RopeFamily{columns, headDim, heads, inverse, element});
+  return tag(b.getKernel(),
+             RopeFamily{columns, headDim, heads, inverse, element});
 }

@@ -53,7 +53,8 @@ LogicalResult cuda::prepareEmission(kern::FuncOp kernel,
   }
   if (!reason.empty())
     remarkMissed(kernel.getLoc(), RemarkId::Emission)
-        << ("kernel @" + kernel.getSymName() + " has no skeleton: " + reason).str();
+        << ("kernel @" + kernel.getSymName() + " has no skeleton: " + reason)
+               .str();
 
   OwningOpRef<ModuleOp> copy = generalize(kernel);
   kern::FuncOp general = getKernel(*copy);

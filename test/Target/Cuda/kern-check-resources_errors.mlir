@@ -21,7 +21,6 @@ kern.func @second(%x: memref<?x128xf32>) grid(%row)
 
 // -----
 
-// expected-error@+2 {{[FSDPQ-0512] has no emission; run kern-prepare-emission first}}
-// expected-note@+1 {{see current operation}}
+// expected-error@+1 {{[FSDPQ-0512] has no emission; run kern-prepare-emission first}}
 kern.func @unprepared(%x: memref<?x64xf32>) grid(%row) {
 }

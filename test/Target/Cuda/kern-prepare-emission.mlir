@@ -1,4 +1,4 @@
-// RUN: %opt %s --kern-prepare-emission --remarks-filter='emission' --remark-format=emitRemark 2>%t.remarks | FileCheck %s
+// RUN: %opt %s --kern-prepare-emission --remarks-filter='fsdpq.*' --remark-format=emitRemark 2>%t.remarks | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK < %t.remarks
 // RUN: %opt %s --kern-prepare-emission=arch=sm_86 | FileCheck %s --check-prefixes=CHECK
 

@@ -26,9 +26,9 @@ kern.func @large(%x: memref<?x256xf32>, %y: memref<256x256xf32>) grid(%i) {
 
 // -----
 
-// expected-note@+1 {{with tiles in registers}}
 kern.func @vectors(%x: memref<?xi32>, %y: memref<?xf32>) grid(%row) {
   %c = memref.load %x[%row] : memref<?xi32>
+  // expected-note@+2 {{with tiles in registers: 'vector.broadcast' has no expression in CUDA}}
   // expected-error@+1 {{[FSDPQ-0510] kernel @vectors cannot be emitted for CUDA: 'vector.broadcast' has no expression in CUDA}}
   %v = vector.broadcast %c : i32 to vector<4xi32>
   %e = kern.lookup %v, dense<[1.0, 2.0]> : tensor<2xf32> : vector<4xi32> -> vector<4xf32>

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+using namespace fsdpq;
 using namespace fsdpq::rt;
 using namespace fsdpq::test;
 using testing::HasSubstr;

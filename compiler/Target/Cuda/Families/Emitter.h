@@ -94,7 +94,6 @@ protected:
   virtual void emitPrologue(Text &prologue) = 0;
   /// Things at the scope of the text, before the function.
   virtual std::string getDeclarations() { return ""; }
-  virtual int64_t getSharedBytes() { return emission.getShared(); }
 
   // Emission.
 

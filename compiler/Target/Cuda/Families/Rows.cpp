@@ -2,12 +2,11 @@
 
 #include "compiler/Target/Cuda/Families/Rows.h"
 
-#include "compiler/Target/Cuda/Families/Combiner.h"
-#include "compiler/Target/Cuda/Families/MemorySync.h"
-#include "compiler/Target/Cuda/Families/RowsPlan.h"
+#include "compiler/Target/Cuda/Families/RowsEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <numeric>
 
 using namespace mlir;
 using namespace fsdpq;
@@ -16,227 +15,6 @@ using namespace fsdpq::cuda;
 /// Registers of a thread for tiles that are held although they could be read
 /// again, and at most.
 static constexpr int64_t heldRegisters = 64, mostHeldRegisters = 128;
-
-/// Threads of a block whose items are smaller.
-static constexpr int64_t blockThreads = 128;
-
-//===----------------------------------------------------------------------===//
-// Choice
-//===----------------------------------------------------------------------===//
-
-/// Whether a scalar that is the same for all items costs more than a few
-/// instructions: then blocks go on to further items.
-static bool hasCostlyInvariants(kern::FuncOp kernel) {
-  Block &body = kernel.getBody().front();
-  llvm::DenseSet<Value> varying = {kernel.getItem()};
-  bool isCostly = false;
-  for (Operation &op : body) {
-    bool varies = op.getNumRegions() != 0 ||
-                  isa<kern::LoadOp, kern::StoreOp>(op) ||
-                  llvm::any_of(op.getOperands(),
-                               [&](Value v) { return varying.contains(v); });
-    if (varies)
-      varying.insert(op.result_begin(), op.result_end());
-    else
-      isCostly |= isa<arith::DivFOp, math::SqrtOp>(op);
-  }
-  return isCostly;
-}
-
-/// Whether iterations of the kernel's loops can be shared out among groups that
-/// do not wait for each other; then gives their number.
-static std::optional<int64_t>
-getIndependentIterations(kern::FuncOp kernel, const RowsAnalysis &analysis) {
-  SmallVector<scf::ForOp> loops(kernel.getBody().getOps<scf::ForOp>());
-  if (loops.empty())
-    return std::nullopt;
-  int64_t fewest = INT64_MAX;
-  llvm::DenseMap<Value, scf::ForOp> user; // of memrefs that are written
-  SmallVector<Access> accesses = getAccesses(kernel);
-  for (scf::ForOp loop : loops) {
-    auto trips = getTripCount(loop);
-    if (!trips || *trips < 2 || loop.getNumResults() != 0)
-      return std::nullopt;
-    fewest = std::min(fewest, *trips);
-    SmallVector<Access> inside = getAccesses(loop);
-    for (const Access &a : inside)
-      for (const Access &b : inside)
-        if (a.memref == b.memref && (a.isWrite || b.isWrite) &&
-            !areDisjointAcross(loop, a, b))
-          return std::nullopt;
-  }
-  auto getLoop = [&](Operation *op) -> scf::ForOp {
-    for (scf::ForOp loop : loops)
-      if (loop->isAncestor(op))
-        return loop;
-    return {};
-  };
-  // What a loop writes, nothing else touches; nothing is computed outside.
-  for (const Access &write : accesses) {
-    if (!write.isWrite)
-      continue;
-    scf::ForOp loop = getLoop(write.op);
-    for (const Access &other : accesses)
-      if (other.memref == write.memref && (!loop || getLoop(other.op) != loop))
-        return std::nullopt;
-  }
-  for (const Consumer &consumer : analysis.consumers)
-    if (!getLoop(consumer.at))
-      return std::nullopt;
-  return fewest;
-}
-
-FailureOr<kern::EmissionAttr> cuda::chooseRows(kern::FuncOp kernel,
-                                               Decline &declined) {
-  auto analysis = RowsAnalysis::of(kernel, declined);
-  if (failed(analysis))
-    return failure();
-  auto get = [&](int64_t threads, int64_t group, int64_t teams) {
-    // Enough blocks to fill each multiprocessor.
-    int64_t blocks =
-        hasCostlyInvariants(kernel) ? std::max<int64_t>(1, 2048 / threads) : 0;
-    return kern::EmissionAttr::get(kernel.getContext(), "rows", threads, group,
-                                   teams, 0, blocks);
-  };
-  // The tiles that most of the work is on.
-  int64_t elements = 0;
-  TileClass main;
-  for (auto &[count, tileClass] : analysis->classes)
-    if (std::pair(tileClass.isInLoop, count) >=
-        std::pair(main.isInLoop, elements)) {
-      elements = count;
-      main = tileClass;
-    }
-  if (elements == 0)
-    return get(blockThreads, 1, 1);
-
-  int64_t vectors = elements / main.vector;
-  if (auto iterations = getIndependentIterations(kernel, *analysis);
-      iterations && vectors <= 128) {
-    int64_t group = std::min<int64_t>(32, llvm::PowerOf2Ceil(vectors));
-    int64_t most = 256 / group;
-    int64_t rounds = llvm::divideCeilSigned(*iterations, most);
-    int64_t teams = llvm::divideCeilSigned(*iterations, rounds);
-    int64_t items = std::max<int64_t>(1, blockThreads / (group * teams));
-    return get(group * teams * items, group, teams);
-  }
-  if (elements <= 512) {
-    int64_t group = std::min<int64_t>(32, llvm::PowerOf2Ceil(vectors));
-    return get(blockThreads, group, 1);
-  }
-  // Up to 128 bytes of reads on the way a thread, and 16 elements.
-  int64_t perThread = std::clamp<int64_t>(
-      128 / std::max<int64_t>(main.bytes, 1), main.vector, 16);
-  if (main.isInLoop)
-    perThread = std::max(main.vector, perThread / 2);
-  int64_t rounds = std::max<int64_t>(perThread / main.vector, 1);
-  rounds = std::max(rounds, llvm::divideCeilSigned(vectors, (int64_t)1024));
-  int64_t group = llvm::alignTo(llvm::divideCeilSigned(vectors, rounds), 32);
-  return get(group, group, 1);
-}
-
-//===----------------------------------------------------------------------===//
-// Emission
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// How the elements of a tile are spread over the group.
-struct Layout {
-  int64_t elements, vector, rounds;
-  bool isGuarded; ///< some threads own nothing in the last round
-
-  bool isUnrolled = true;
-};
-
-class RowsEmitter : public Emitter {
-public:
-  using Emitter::Emitter;
-
-private:
-  std::string describe() override;
-  LogicalResult plan() override;
-  LogicalResult emitTile(Operation *op) override;
-  void beforeScalar(const Access &access) override;
-  std::optional<std::string> getKept(Value tile,
-                                     ArrayRef<std::string> index) override;
-  std::string getLeader() override;
-  std::string getForHead(scf::ForOp loop, StringRef counter) override;
-  void enterLoop(Operation *loop) override { sync.enterLoop(loop); }
-  void leaveLoop(Operation *loop) override;
-  void enterBranch() override { sync.enterBranch(); }
-  void nextBranch() override { sync.nextBranch(); }
-  void leaveBranches() override { sync.leaveBranches(); }
-  LogicalResult beginCarried(scf::ForOp loop,
-                             ArrayRef<unsigned> tiles) override;
-  LogicalResult assignCarried(scf::ForOp loop,
-                              ArrayRef<unsigned> tiles) override;
-  void endCarried(scf::ForOp loop, ArrayRef<unsigned> tiles) override;
-  void emitPrologue(Text &prologue) override;
-  std::string getDeclarations() override { return declarations.str(); }
-
-  int64_t group() { return emission.getGroup(); }
-  Layout getLayout(int64_t elements);
-  int64_t countRegisters(Value tile);
-  void chooseHeld();
-  bool isHeld(Value tile) { return toHold.contains(tile); }
-  /// The tile whose registers hold `tile`, if any do.
-  Value getHolder(Value tile);
-
-  void emitBarrier();
-  void synchronise(ArrayRef<Touch> touches);
-  void synchronise(const Consumer &consumer, Who reader);
-
-  LogicalResult emitLoad(kern::LoadOp load);
-  LogicalResult emitStores(const Consumer &consumer);
-  LogicalResult emitReduction(linalg::GenericOp op);
-  LogicalResult emitPartialSums(linalg::GenericOp op,
-                                ArrayRef<Combiner> combiners,
-                                ArrayRef<std::string> sums);
-  void emitCombination(ArrayRef<Combiner> combiners,
-                       ArrayRef<std::string> sums);
-  LogicalResult emitSequence(linalg::GenericOp op, ArrayRef<std::string> sums);
-  LogicalResult emitExtract(tensor::ExtractOp extract);
-
-  /// Calls `body` in a loop over the elements of a tile that a thread owns,
-  /// some neighbours at a time, after reading what `tiles` depend on; then
-  /// `inner`, if given, in a loop over the neighbours; then `after`.
-  using Body = llvm::function_ref<LogicalResult()>;
-  LogicalResult emitOwned(const Layout &layout, ArrayRef<Value> tiles,
-                          Body before, Body inner, Body after);
-  void readLeaves(Value tile, llvm::DenseSet<Value> &visited);
-  std::string getRead(const Access &access, StringRef pointer);
-  int64_t getAccessBytes(const Access &access);
-  std::string getAligned(const Access &access, int64_t vector);
-
-  /// The element of a tile at the place that the loops of emitOwned are at.
-  /// With `isUnrounded` the f32 that it is the rounded value of, see isRounded.
-  FailureOr<std::string> getOwned(Value tile, bool isUnrounded = false);
-  bool isRounded(Value tile);
-  void forgetOwned() {
-    owned.clear();
-    payloads.clear();
-    forgetElements();
-  }
-  std::string getCombined(const Combiner &combiner, StringRef a, StringRef b);
-
-  std::optional<RowsAnalysis> analysis;
-  MemorySync sync;
-  llvm::DenseSet<Value> toHold;
-  llvm::DenseMap<Value, std::string> held;    ///< arrays of Words, by round
-  llvm::DenseMap<Value, std::string> carried; ///< arrays of elements
-  llvm::DenseMap<Value, std::string> results; ///< of reductions
-  Text declarations = Text(0);
-
-  // In the loops of emitOwned.
-  Layout layout = {};
-  llvm::DenseMap<Value, std::string> leaves; ///< Words of loads
-  llvm::DenseMap<std::pair<Value, unsigned>, std::string> owned;
-  /// What was computed of an op's payload at the place at hand.
-  std::map<Operation *, Names> payloads;
-};
-
-} // namespace
 
 std::string RowsEmitter::describe() {
   std::string what = "rows, " + std::to_string(group()) + " threads a tile";
@@ -249,10 +27,12 @@ std::string RowsEmitter::describe() {
 Layout RowsEmitter::getLayout(int64_t elements) {
   int64_t vector = analysis->classes[elements].vector;
   int64_t vectors = elements / vector;
-  Layout result = {elements, vector, llvm::divideCeilSigned(vectors, group()),
-                   vectors % group() != 0};
-  result.isUnrolled = result.rounds <= 8;
-  return result;
+  int64_t rounds = llvm::divideCeilSigned(vectors, group());
+  // As many reads on the way as there are registers for.
+  int64_t bytes =
+      std::max<int64_t>(1, analysis->classes[elements].bytes * vector);
+  int64_t unrolled = std::min(rounds, std::clamp<int64_t>(128 / bytes, 1, 8));
+  return {elements, vector, rounds, vectors % group() != 0, unrolled};
 }
 
 int64_t RowsEmitter::countRegisters(Value tile) {
@@ -331,9 +111,11 @@ void RowsEmitter::emitPrologue(Text &prologue) {
   if (emission.getTeams() != 1)
     prologue.line("const int team = threadIdx.x / " + Twine(size) + " % " +
                   Twine(emission.getTeams()) + ";");
+  if (!usesMask)
+    return;
   if (size == 32)
     prologue.line("const u32 mask = ~0u;");
-  else if (size > 1 && size < 32)
+  else
     prologue.line("const u32 mask = " + Twine((1u << size) - 1) +
                   "u << (threadIdx.x & " + Twine(32 - size) + ");");
 }
@@ -362,7 +144,7 @@ void RowsEmitter::emitBarrier() {
   if (group() > 32)
     text.line("__syncthreads();");
   else if (group() > 1)
-    text.line("__syncwarp(mask);");
+    text.line("__syncwarp(" + getMask() + ");");
   sync.barrier();
 }
 
@@ -422,27 +204,24 @@ std::string RowsEmitter::getRead(const Access &access, StringRef pointer) {
          getAligned(access, layout.vector) + ">(" + pointer.str() + " + e)";
 }
 
-/// Reads what `tile` depends on at the place at hand and is not held.
-void RowsEmitter::readLeaves(Value tile, llvm::DenseSet<Value> &visited) {
-  if (!isa<RankedTensorType>(tile.getType()) || !visited.insert(tile).second ||
-      held.contains(tile))
+/// Calls `leaf` for each load, and each tile in registers, that the element of
+/// `tile` at a place depends on by way of the element at the same place.
+void RowsEmitter::visitLeaves(Value tile, llvm::DenseSet<Value> &visited,
+                              llvm::function_ref<void(Value)> leaf) {
+  if (!isa<RankedTensorType>(tile.getType()) || !visited.insert(tile).second)
     return;
+  if (isInRegisters(tile))
+    return leaf(tile);
   Operation *op = tile.getDefiningOp();
   if (!op)
     return;
   if (auto load = dyn_cast<kern::LoadOp>(op)) {
-    Access access = *Access::of(load);
-    Value holder = getHolder(tile);
-    if ((holder && held.contains(holder)) || !access.isContiguous())
-      return;
-    std::string name = fresh("w");
-    text.line("const auto " + name + " = " + getRead(access, pointers[tile]) +
-              ";");
-    leaves[tile] = name;
+    if (Access::of(load)->isContiguous())
+      leaf(tile);
     return;
   }
   if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
-    return readLeaves(op->getOperand(0), visited);
+    return visitLeaves(op->getOperand(0), visited, leaf);
   auto generic = dyn_cast<linalg::GenericOp>(op);
   if (!generic || generic.getNumReductionLoops() != 0)
     return;
@@ -453,7 +232,7 @@ void RowsEmitter::readLeaves(Value tile, llvm::DenseSet<Value> &visited) {
   for (OpOperand &operand : generic->getOpOperands())
     if (generic.getMatchingIndexingMap(&operand).isIdentity() &&
         readsOperand(generic, operand, number))
-      readLeaves(operand.get(), visited);
+      visitLeaves(operand.get(), visited, leaf);
 }
 
 LogicalResult RowsEmitter::emitOwned(const Layout &newLayout,
@@ -461,19 +240,33 @@ LogicalResult RowsEmitter::emitOwned(const Layout &newLayout,
                                      Body inner, Body after) {
   layout = newLayout;
   leaves.clear();
-  if (layout.isUnrolled)
+  SmallVector<Value> loads;
+  llvm::DenseSet<Value> visited;
+  for (Value tile : tiles)
+    visitLeaves(tile, visited, [&](Value leaf) {
+      // Registers have no addresses: the number of the round must be known.
+      if (isInRegisters(leaf))
+        layout.unrolled = layout.rounds;
+      else
+        loads.push_back(leaf);
+    });
+  if (layout.unrolled == layout.rounds)
     text.unroll();
   else
-    text.unroll(4);
+    text.unroll(layout.unrolled);
   text.open("for (int k = 0; k < " + Twine(layout.rounds) + "; ++k)");
   std::string place =
       group() == 1 ? "k" : "(k * " + std::to_string(group()) + " + lane)";
+  size_t begin = text.size();
   text.line("const int e = " + place + " * " + Twine(layout.vector) + ";");
+  size_t end = text.size();
   if (layout.isGuarded)
     text.open("if (e < " + Twine(layout.elements) + ")");
-  llvm::DenseSet<Value> visited;
-  for (Value tile : tiles)
-    readLeaves(tile, visited);
+  for (Value load : loads) {
+    leaves[load] = fresh("w");
+    text.line("const auto " + leaves[load] + " = " +
+              getRead(*Access::of(load.getDefiningOp()), pointers[load]) + ";");
+  }
   if (before && failed(before()))
     return failure();
   if (inner) {
@@ -489,6 +282,7 @@ LogicalResult RowsEmitter::emitOwned(const Layout &newLayout,
     return failure();
   if (layout.isGuarded)
     text.close();
+  text.dropUnless("e", begin, end);
   text.close();
   leaves.clear();
   return success();
@@ -498,9 +292,8 @@ LogicalResult RowsEmitter::emitOwned(const Layout &newLayout,
 bool RowsEmitter::isRounded(Value tile) {
   tile = skipReshapes(tile);
   auto generic = tile.getDefiningOp<linalg::GenericOp>();
-  Value holder = getHolder(tile);
   if (!generic || !getTileType(tile).getElementType().isBF16() ||
-      (holder && held.contains(holder)))
+      isInRegisters(tile))
     return false;
   unsigned number = cast<OpResult>(tile).getResultNumber();
   auto truncate = generic.getBlock()
@@ -530,9 +323,8 @@ FailureOr<std::string> RowsEmitter::getOwned(Value tile, bool isUnrounded) {
   };
   if (auto found = carried.find(tile); found != carried.end())
     return keep(found->second + "[k * " + Twine(layout.vector) + " + j]");
-  if (Value holder = getHolder(tile))
-    if (auto found = held.find(holder); found != held.end())
-      return fromWords(found->second + "[k]");
+  if (isInRegisters(tile))
+    return fromWords(held[getHolder(tile)] + "[k]");
   if (auto found = leaves.find(tile); found != leaves.end())
     return fromWords(found->second);
 
@@ -582,7 +374,11 @@ std::optional<std::string> RowsEmitter::getKept(Value tile,
 LogicalResult RowsEmitter::emitLoad(kern::LoadOp load) {
   Access access = *Access::of(load);
   Value tile = load.getTile();
-  if (tile.use_empty())
+  Value holder = getHolder(tile);
+  bool isRead = llvm::any_of(analysis->uses, [&](const TileUse &use) {
+    return use.load == load && !(use.isOwned && holder && holder != tile);
+  });
+  if (!isRead)
     return success();
   StringRef type = getTypeName(access.getType().getElementType());
   std::string pointer = fresh("p");
@@ -596,7 +392,7 @@ LogicalResult RowsEmitter::emitLoad(kern::LoadOp load) {
   synchronise(Touch{access, Who::Owner});
   std::string array = fresh("held");
   Layout place = getLayout(getTileType(tile).getNumElements());
-  place.isUnrolled = true;
+  place.unrolled = place.rounds;
   helpers.use(Helper::Words);
   text.line("Words<" +
             Twine(place.vector * getBytes(access.getType().getElementType())) +
@@ -642,7 +438,7 @@ LogicalResult RowsEmitter::emitStores(const Consumer &consumer) {
       text.line("Words<" + Twine(place.vector * bytes) + "> " + array + "[" +
                 Twine(place.rounds) + "];");
       target.words = array + "[k]";
-      place.isUnrolled = true;
+      place.unrolled = place.rounds;
     }
     targets.push_back(target);
   }
@@ -651,9 +447,9 @@ LogicalResult RowsEmitter::emitStores(const Consumer &consumer) {
     for (Target &target : targets) {
       int64_t bytes = getBytes(target.access.getType().getElementType());
       if (target.isCopy) {
-        Value root = skipReshapes(target.tile), holder = getHolder(root);
-        bool isRead = holder && held.contains(holder);
-        std::string from = isRead ? held[holder] + "[k]" : leaves[root];
+        Value root = skipReshapes(target.tile);
+        std::string from =
+            isInRegisters(root) ? held[getHolder(root)] + "[k]" : leaves[root];
         if (target.words.empty())
           target.words = from;
         else
@@ -720,7 +516,7 @@ LogicalResult RowsEmitter::beginCarried(scf::ForOp loop,
   const Consumer &consumer = *analysis->getConsumer(loop);
   synchronise(consumer, Who::Owner);
   Layout place = getLayout(consumer.elements);
-  place.isUnrolled = true;
+  place.unrolled = place.rounds;
   SmallVector<std::string> arrays;
   int64_t registers = 0;
   for (unsigned number : tiles) {
@@ -757,7 +553,7 @@ LogicalResult RowsEmitter::assignCarried(scf::ForOp loop,
       *analysis->getConsumer(loop.getBody()->getTerminator());
   synchronise(consumer, Who::Owner);
   Layout place = getLayout(consumer.elements);
-  place.isUnrolled = true;
+  place.unrolled = place.rounds;
   auto inner = [&]() -> LogicalResult {
     SmallVector<std::string> next;
     for (unsigned number : tiles) {
@@ -788,202 +584,6 @@ LogicalResult RowsEmitter::emitExtract(tensor::ExtractOp extract) {
   if (failed(value))
     return failure();
   names.set(extract, *value);
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Reductions
-//===----------------------------------------------------------------------===//
-
-std::string RowsEmitter::getCombined(const Combiner &combiner, StringRef a,
-                                     StringRef b) {
-  Names operands(&names);
-  bool isFirst = combiner.op->getOperand(0) == combiner.sum;
-  operands.set(combiner.sum, a);
-  operands.set(combiner.op->getOperand(isFirst ? 1 : 0), b);
-  return *scalars.getExpression(combiner.op, operands);
-}
-
-/// Adds up what each thread owns.
-LogicalResult RowsEmitter::emitPartialSums(linalg::GenericOp op,
-                                           ArrayRef<Combiner> combiners,
-                                           ArrayRef<std::string> sums) {
-  const Consumer &consumer = *analysis->getConsumer(op);
-  synchronise(consumer, Who::Owner);
-  Layout place = getLayout(consumer.elements);
-  SmallVector<Value> terms, tiles;
-  for (const Combiner &combiner : combiners)
-    terms.push_back(combiner.term);
-  for (OpOperand *operand : op.getDpsInputOperands())
-    if (op.getMatchingIndexingMap(operand).isIdentity())
-      tiles.push_back(operand->get());
-  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
-  auto inner = [&]() -> LogicalResult {
-    SmallVector<std::string> dims = delinearize("e + j", sizes);
-    Names payload(&names);
-    auto operand = [&](OpOperand &operand) -> FailureOr<std::string> {
-      if (isa<RankedTensorType>(operand.get().getType()) &&
-          op.getMatchingIndexingMap(&operand).isIdentity())
-        return getOwned(operand.get());
-      return getOperand(op, operand, dims);
-    };
-    if (failed(emitPayload(op, terms, dims, operand, payload)))
-      return failure();
-    for (auto [combiner, sum] : llvm::zip(combiners, sums)) {
-      std::string term = payload.get(combiner.term);
-      text.line(sum + " = " + getCombined(combiner, sum, term) + ";");
-    }
-    return success();
-  };
-  return emitOwned(place, tiles, nullptr, inner, nullptr);
-}
-
-/// Combines the sums of all threads of the group; all get the result.
-void RowsEmitter::emitCombination(ArrayRef<Combiner> combiners,
-                                  ArrayRef<std::string> sums) {
-  auto shuffle = [&](int64_t lanes, StringRef mask) {
-    text.unroll();
-    text.open("for (int o = " + Twine(lanes / 2) + "; o > 0; o /= 2)");
-    for (auto [combiner, sum] : llvm::zip(combiners, sums)) {
-      std::string other = fresh("v");
-      StringRef type = getTypeName(combiner.op->getResult(0).getType());
-      // Shuffles take words.
-      std::string value = getBytes(combiner.op->getResult(0).getType()) < 4
-                              ? "int(" + sum + ")"
-                              : sum;
-      text.line("const " + type + " " + other + " = " + type +
-                "(__shfl_xor_sync(" + mask + ", " + value + ", o));");
-      text.line(sum + " = " + getCombined(combiner, sum, other) + ";");
-    }
-    text.close();
-  };
-  if (group() == 1)
-    return;
-  if (group() <= 32)
-    return shuffle(group(), "mask");
-
-  int64_t warps = group() / 32;
-  shuffle(32, "~0u");
-  SmallVector<std::string> arrays;
-  for (auto [combiner, sum] : llvm::zip(combiners, sums)) {
-    arrays.push_back(fresh("partial"));
-    declarations.line("__shared__ " +
-                      getTypeName(combiner.op->getResult(0).getType()) + " " +
-                      arrays.back() + "[" + Twine(warps) + "];");
-  }
-  // Of the round before, some threads may not have read them yet.
-  if (loopDepth != 0)
-    text.line("__syncthreads();");
-  text.open("if (lane % 32 == 0)");
-  for (auto [array, sum] : llvm::zip(arrays, sums))
-    text.line(array + "[lane / 32] = " + sum + ";");
-  text.close();
-  text.line("__syncthreads();");
-  sync.barrier();
-  if (warps <= 8) {
-    for (auto [combiner, array, sum] : llvm::zip(combiners, arrays, sums))
-      text.line(sum + " = " + array + "[0];");
-    text.unroll();
-    text.open("for (int w = 1; w < " + Twine(warps) + "; ++w)");
-    for (auto [combiner, array, sum] : llvm::zip(combiners, arrays, sums))
-      text.line(sum + " = " + getCombined(combiner, sum, array + "[w]") + ";");
-    text.close();
-    return;
-  }
-  for (auto [combiner, array, sum] : llvm::zip(combiners, arrays, sums))
-    text.line(sum + " = lane % 32 < " + Twine(warps) + " ? " + array +
-              "[lane % 32] : " + combiner.identity + ";");
-  shuffle(llvm::PowerOf2Ceil(warps), "~0u");
-}
-
-/// In the order of the elements, by one thread.
-LogicalResult RowsEmitter::emitSequence(linalg::GenericOp op,
-                                        ArrayRef<std::string> sums) {
-  const Consumer &consumer = *analysis->getConsumer(op);
-  synchronise(consumer, Who::Anyone);
-  Block *block = op.getBlock();
-  std::string leader = getLeader();
-  if (!leader.empty())
-    text.open("if (" + leader + ")");
-  SmallVector<std::string> dims;
-  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
-  for (auto [dim, size] : llvm::enumerate(sizes)) {
-    dims.push_back(fresh("d"));
-    if (dim + 1 == sizes.size())
-      text.unroll(8);
-    text.open("for (int " + dims.back() + " = 0; " + dims.back() + " < " +
-              Twine(size) + "; ++" + dims.back() + ")");
-  }
-  forgetElements();
-  Names payload(&names);
-  for (auto [argument, sum] : llvm::zip(op.getRegionOutputArgs(), sums))
-    payload.set(argument, sum);
-  SmallVector<Value> wanted(block->getTerminator()->getOperands());
-  if (failed(emitPayload(
-          op, wanted, dims,
-          [&](OpOperand &operand) { return getOperand(op, operand, dims); },
-          payload)))
-    return failure();
-  for (auto [sum, value] : llvm::zip(sums, wanted))
-    text.line(sum + " = " + payload.get(value) + ";");
-  forgetElements();
-  for (size_t dim = 0; dim < sizes.size(); ++dim)
-    text.close();
-  if (leader.empty())
-    return success();
-  text.close();
-  if (group() <= 32) {
-    for (const std::string &sum : sums)
-      text.line(sum + " = __shfl_sync(mask, " + sum + ", 0, " + Twine(group()) +
-                ");");
-    return success();
-  }
-  if (loopDepth != 0)
-    text.line("__syncthreads();");
-  SmallVector<std::string> arrays;
-  for (auto [sum, result] : llvm::zip(sums, op.getResults())) {
-    arrays.push_back(fresh("partial"));
-    declarations.line("__shared__ " +
-                      getTypeName(getTileType(result).getElementType()) + " " +
-                      arrays.back() + "[1];");
-    text.line("if (" + leader + ")");
-    text.line("  " + arrays.back() + "[0] = " + sum + ";");
-  }
-  text.line("__syncthreads();");
-  sync.barrier();
-  for (auto [array, sum] : llvm::zip(arrays, sums))
-    text.line(sum + " = " + array + "[0];");
-  return success();
-}
-
-LogicalResult RowsEmitter::emitReduction(linalg::GenericOp op) {
-  SmallVector<std::string> inits, sums;
-  for (OpOperand &init : op.getDpsInitsMutable()) {
-    auto value = getElement(init.get(), {});
-    if (failed(value))
-      return failure();
-    inits.push_back(*value);
-  }
-  std::optional<SmallVector<Combiner>> combiners = getCombiners(op);
-  for (auto [number, init] : llvm::enumerate(op.getDpsInits())) {
-    sums.push_back(fresh("sum"));
-    std::string begin =
-        combiners ? (*combiners)[number].identity : inits[number];
-    text.line(getTypeName(getTileType(init).getElementType()) + " " +
-              sums.back() + " = " + begin + ";");
-  }
-  if (combiners) {
-    if (failed(emitPartialSums(op, *combiners, sums)))
-      return failure();
-    emitCombination(*combiners, sums);
-    for (auto [combiner, sum, init] : llvm::zip(*combiners, sums, inits))
-      if (init != combiner.identity)
-        text.line(sum + " = " + getCombined(combiner, init, sum) + ";");
-  } else if (failed(emitSequence(op, sums))) {
-    return failure();
-  }
-  for (auto [result, sum] : llvm::zip(op.getResults(), sums))
-    results[result] = sum;
   return success();
 }
 

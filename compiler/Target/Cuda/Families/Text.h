@@ -3,6 +3,7 @@
 
 #include "dialects/Support/LLVM.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 
 #include <string>
@@ -33,11 +34,26 @@ public:
   void unroll() { line("#pragma unroll"); }
   void unroll(int64_t times) { line("#pragma unroll " + Twine(times)); }
 
+  /// Takes back the line that begins at `begin` and ends at `end` if nothing
+  /// after it mentions `name`.
+  void dropUnless(StringRef name, size_t begin, size_t end);
+  size_t size() const { return buffer.size(); }
+
   const std::string &str() const { return buffer; }
 
 private:
   std::string buffer;
   unsigned depth;
 };
+
+inline void Text::dropUnless(StringRef name, size_t begin, size_t end) {
+  auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  StringRef rest = StringRef(buffer).drop_front(end);
+  for (size_t at = rest.find(name); at != StringRef::npos;
+       at = rest.find(name, at + 1))
+    if (!isWord(rest[at - 1]) && !isWord(rest[at + name.size()]))
+      return;
+  buffer.erase(begin, end - begin);
+}
 
 } // namespace fsdpq::cuda

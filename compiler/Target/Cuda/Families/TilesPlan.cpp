@@ -70,11 +70,10 @@ static bool computesForItself(OpOperand &use, Operation *producer) {
   if (isa<kern::StoreOp>(user))
     return true;
   auto generic = dyn_cast<linalg::GenericOp>(user);
-  return generic &&
-         (generic.getNumReductionLoops() == 0 ||
-          (!generic.isDpsInit(&use) &&
-           countIterations(generic) <=
-               getTileType(use.get()).getNumElements()));
+  return generic && (generic.getNumReductionLoops() == 0 ||
+                     (!generic.isDpsInit(&use) &&
+                      countIterations(generic) <=
+                          getTileType(use.get()).getNumElements()));
 }
 
 bool Planner::isKeptResult(OpResult result) {
