@@ -173,13 +173,14 @@ tfm.architecture @attention {
 // CHECK-SAME: k = #kern.extent<scalar = "tokens", cap = 128>, lda = 8 : i64, ldb = 32 : i64, ldc = 32 : i64,
 // CHECK-SAME: m = #kern.extent<add = 8, cap = 8>, n = #kern.extent<add = 32, cap = 32>, trans_a}
 // CHECK-NEXT: %[[EMPTY2:.*]] = kern.empty : tensor<128x32xf32{{.*}}
-// CHECK-NEXT: %[[GEMM6:.*]] = kern.gemm %[[ARG0]], %[[ARG3]] into %[[EMPTY2]]
-// CHECK-SAME: {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64,
-// CHECK-SAME: k = #kern.extent<add = 144, cap = 144>, lda = 144 : i64, ldb = 32 : i64, ldc = 32 : i64,
-// CHECK-SAME: m = #kern.extent<scalar = "tokens", cap = 128>, n = #kern.extent<add = 32, cap = 32>}
-// CHECK-NEXT: %[[GEMM7:.*]] = kern.gemm %[[GEMM2]], %[[ARG4]] into %[[GEMM6]]
-// CHECK-SAME: {alpha = 2.000000e+00 : f64, beta = 1.000000e+00 : f64,
+// The adapter's product is written, the large one is added to it.
+// CHECK-NEXT: %[[GEMM6:.*]] = kern.gemm %[[GEMM2]], %[[ARG4]] into %[[EMPTY2]]
+// CHECK-SAME: {alpha = 2.000000e+00 : f64, beta = 0.000000e+00 : f64,
 // CHECK-SAME: k = #kern.extent<add = 8, cap = 8>, lda = 8 : i64, ldb = 32 : i64, ldc = 32 : i64,
+// CHECK-SAME: m = #kern.extent<scalar = "tokens", cap = 128>, n = #kern.extent<add = 32, cap = 32>}
+// CHECK-NEXT: %[[GEMM7:.*]] = kern.gemm %[[ARG0]], %[[ARG3]] into %[[GEMM6]]
+// CHECK-SAME: {alpha = 1.000000e+00 : f64, beta = 1.000000e+00 : f64,
+// CHECK-SAME: k = #kern.extent<add = 144, cap = 144>, lda = 144 : i64, ldb = 32 : i64, ldc = 32 : i64,
 // CHECK-SAME: m = #kern.extent<scalar = "tokens", cap = 128>, n = #kern.extent<add = 32, cap = 32>}
 // CHECK-NEXT: tfm.return %[[GEMM7]] : tensor<128x32xf32{{.*}}
 // CHECK-LABEL: tfm.func @only_db(

@@ -25,4 +25,4 @@ for rows in (kept, recomputed):
     assert rows["total"] == sum(rows[part] for part in parts)
 for part in parts - {"activations"}:
     assert kept[part] == recomputed[part], part
-assert recomputed["activations"] < kept["activations"] / 3
+assert recomputed["activations"] < kept["activations"] / 2  # cheap ones are recomputed in both
