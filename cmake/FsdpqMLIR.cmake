@@ -78,3 +78,28 @@ function(fsdpq_add_tool name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE FsdpqPipelines ${ARG_LIBS} fsdpq_dialects MLIR LLVM)
 endfunction()
+
+# fsdpq_add_carried(NAME OF target)
+# NAME is the program OF once more, with MLIR and LLVM inside: for machines that
+# have neither. CMake's targets for their archives would bring some of them in
+# twice, so all are named in one group. `ninja NAME`; see tools/carry.sh.
+find_program(FSDPQ_LLVM_CONFIG llvm-config HINTS ${LLVM_TOOLS_BINARY_DIR} NO_DEFAULT_PATH)
+execute_process(COMMAND ${FSDPQ_LLVM_CONFIG} --system-libs --link-static
+                OUTPUT_VARIABLE FSDPQ_LLVM_SYSTEM_LIBS OUTPUT_STRIP_TRAILING_WHITESPACE)
+separate_arguments(FSDPQ_LLVM_SYSTEM_LIBS)
+file(GLOB FSDPQ_LLVM_ARCHIVES ${LLVM_LIBRARY_DIR}/libMLIR*.a ${LLVM_LIBRARY_DIR}/libLLVM*.a)
+list(FILTER FSDPQ_LLVM_ARCHIVES EXCLUDE REGEX "Exegesis|_shlib|libMLIR_|libLLVMTestingSupport")
+function(fsdpq_add_carried name target)
+  # What takes the dylibs' place on the linker's command line.
+  set(instead ${CMAKE_BINARY_DIR}/${name}.txt)
+  string(REPLACE ";" "\n" archives
+    "-Wl,--start-group;${FSDPQ_LLVM_ARCHIVES};-Wl,--end-group;${FSDPQ_LLVM_SYSTEM_LIBS}")
+  file(GENERATE OUTPUT ${instead}
+    CONTENT "$<JOIN:$<TARGET_OBJECTS:fsdpq_dialects_objects>,\n>\n${archives}\n")
+  add_custom_target(${name}
+    COMMAND ${CMAKE_COMMAND} -DBUILD=${CMAKE_BINARY_DIR} -DNINJA=${CMAKE_MAKE_PROGRAM}
+            -DPROGRAM=$<TARGET_FILE:${target}> -DINSTEAD=${instead}
+            -DOUTPUT=${CMAKE_BINARY_DIR}/carried/${target}
+            -P ${CMAKE_SOURCE_DIR}/cmake/LinkCarried.cmake
+    DEPENDS ${target} VERBATIM)
+endfunction()

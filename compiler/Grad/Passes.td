@@ -98,7 +98,9 @@ def TfmPlanResiduals : GradPass<"tfm-plan-residuals"> {
     `mode = "none"` keeps what the backward pass needs. `mode = "block"` keeps
     only each layer's input and recomputes the rest at the start of the backward
     kind, less whatever the backward pass does not use: the last projection of a
-    layer is never recomputed.
+    layer is never recomputed. `mode = "cheap"` recomputes, where they are needed,
+    normalised and gated activations and the like, which cost no more than reading
+    and writing them, and keeps the rest.
 
     Input:
     ```mlir
@@ -112,7 +114,7 @@ def TfmPlanResiduals : GradPass<"tfm-plan-residuals"> {
     ```
   }];
   let options = [
-    Option<"mode", "mode", "std::string", "\"none\"", "none or block">,
+    Option<"mode", "mode", "std::string", "\"none\"", "none, cheap or block">,
   ];
 }
 

@@ -76,7 +76,102 @@ static void recomputeBlock(tfm::LayerOp forward, tfm::LayerOp backward) {
   eraseDeadOps(target);
 }
 
+/// Whether `value` is the main result of an operation that costs no more than
+/// reading its operands and writing its results. What else it gives is small.
+static bool isCheap(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && value == op->getResult(0) &&
+         isa<tfm::RmsNormOp, tfm::GatedSiluOp, tfm::CastOp, tfm::SiluOp, tfm::AddOp,
+             tfm::MulOp, tfm::ScaleOp>(op);
+}
+
 namespace {
+/// Makes the backward pass of one layer recompute the residuals that are cheap
+/// functions of others.
+class CheapRecomputation {
+public:
+  CheapRecomputation(tfm::LayerOp forward, tfm::LayerOp backward)
+      : forward(forward), backward(backward),
+        result(forward.getBody().front().getTerminator()) {
+    for (auto [i, value] : llvm::enumerate(result->getOperands().drop_front()))
+      numbers.try_emplace(value, i);
+  }
+
+  void run() {
+    llvm::BitVector dropped(result->getNumOperands() - 1);
+    for (auto [value, i] : numbers)
+      if (isRecomputable(value))
+        dropped.set(i);
+    for (unsigned i : dropped.set_bits())
+      recompute(i);
+    eraseResiduals(dropped);
+  }
+
+private:
+  Block &target() { return backward.getBody().front(); }
+  BlockArgument getSaved(unsigned i) { return target().getArgument(1 + i); }
+
+  /// Whether `value` can be had again in the backward pass without products.
+  bool isRecomputable(Value value) {
+    return isCheap(value) &&
+           llvm::all_of(value.getDefiningOp()->getOperands(), [&](Value input) {
+             return input.getDefiningOp<tfm::UseOp>() || numbers.contains(input) ||
+                    isRecomputable(input);
+           });
+  }
+
+  /// `value` of the forward pass, for an operation at the builder's place.
+  Value materialize(OpBuilder &builder, Value value) {
+    Operation *op = value.getDefiningOp();
+    if (numbers.contains(value) && !isRecomputable(value))
+      return getSaved(numbers.lookup(value));
+    if (auto use = dyn_cast<tfm::UseOp>(op))
+      for (auto known : target().getOps<tfm::UseOp>())
+        if (known.getParams() == use.getParams() &&
+            known->isBeforeInBlock(&*builder.getInsertionPoint()))
+          return known.getResult();
+    IRMapping mapping;
+    for (Value input : op->getOperands())
+      mapping.map(input, materialize(builder, input));
+    builder.clone(*op, mapping);
+    return mapping.lookup(value);
+  }
+
+  /// Just before the first operation that needs it: until then it takes no memory.
+  void recompute(unsigned i) {
+    BlockArgument saved = getSaved(i);
+    Operation *first = nullptr;
+    for (Operation *user : saved.getUsers())
+      if (!first || user->isBeforeInBlock(first))
+        first = user;
+    if (!first)
+      return;
+    OpBuilder builder(first);
+    saved.replaceAllUsesWith(
+        materialize(builder, result->getOperand(1 + i)));
+  }
+
+  void eraseResiduals(const llvm::BitVector &dropped) {
+    llvm::BitVector operands(result->getNumOperands()),
+        arguments(target().getNumArguments());
+    for (unsigned i : dropped.set_bits()) {
+      operands.set(1 + i);
+      arguments.set(1 + i);
+    }
+    result->eraseOperands(operands);
+    target().eraseArguments(arguments);
+    OpBuilder builder(forward.getContext());
+    forward.setFunctionType(builder.getFunctionType(
+        forward.getArgumentTypes(), llvm::to_vector(result->getOperandTypes())));
+    backward.setFunctionType(builder.getFunctionType(
+        llvm::to_vector(target().getArgumentTypes()), backward.getResultTypes()));
+  }
+
+  tfm::LayerOp forward, backward;
+  Operation *result;
+  llvm::MapVector<Value, unsigned> numbers; ///< of what forward saves
+};
+
 struct PlanResidualsPass
     : fsdpq::impl::TfmPlanResidualsBase<PlanResidualsPass> {
   using TfmPlanResidualsBase::TfmPlanResidualsBase;
@@ -86,9 +181,9 @@ struct PlanResidualsPass
       getOperation().walk([&](tfm::StackGradOp grad) { reportKept(grad); });
       return;
     }
-    if (mode != "block") {
+    if (mode != "block" && mode != "cheap") {
       getOperation().emitError("[FSDPQ-0210] mode = '")
-          << mode << "'; known: none, block";
+          << mode << "'; known: none, cheap, block";
       return signalPassFailure();
     }
     llvm::SmallPtrSet<Operation *, 4> done;
@@ -104,7 +199,10 @@ struct PlanResidualsPass
         if (!done.insert(forward).second)
           continue;
         int64_t before = getResidualBytes(forward);
-        recomputeBlock(forward, backward);
+        if (mode == "cheap")
+          CheapRecomputation(forward, backward).run();
+        else
+          recomputeBlock(forward, backward);
         remarkPassed(forward.getLoc(), RemarkId::Recompute)
             << ("@" + forward.getSymName() + " keeps " +
                 formatBytes(getResidualBytes(forward)) + " a layer instead of " +

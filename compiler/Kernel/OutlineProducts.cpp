@@ -101,15 +101,26 @@ void Outliner::outlineLoraLinear(tfm::LoraLinearOp op) {
   Value u = gemm(loc, {op.getX(), k}, {op.getA(), k, 0, true},
                  {empty(loc, op.getU().getType()), width}, m, constant(width),
                  constant(k), 1.0, /*add=*/false);
-  Value y = gemm(loc, {op.getX(), k}, {w, k, 0, true},
-                 {empty(loc, op.getY().getType()), n}, m, constant(n),
-                 constant(k), 1.0, /*add=*/false);
-  // The adapter's product is added in the products' own epilogue.
-  for (AdaptedPart part : getAdaptedParts(op.getParts(), op.getAdapted()))
+  // Of the two sums one is written and the other added in its product's epilogue.
+  // The large product adds where it can: the small ones, which only move bytes,
+  // then write the result once instead of reading and writing it.
+  SmallVector<AdaptedPart> parts =
+      getAdaptedParts(op.getParts(), op.getAdapted());
+  bool adaptersFirst = llvm::all_of(op.getAdapted(), [](bool b) { return b; });
+  Value y = empty(loc, op.getY().getType());
+  auto addFrozen = [&] {
+    y = gemm(loc, {op.getX(), k}, {w, k, 0, true}, {y, n}, m, constant(n),
+             constant(k), 1.0, adaptersFirst);
+  };
+  if (!adaptersFirst)
+    addFrozen();
+  for (AdaptedPart part : parts)
     y = gemm(loc, {u, width, part.adapter * rank},
              {op.getB(), rank, part.factorRow * rank, true}, {y, n, part.column},
              m, constant(part.size), constant(rank),
-             op.getScale().convertToDouble(), /*add=*/true);
+             op.getScale().convertToDouble(), /*add=*/!adaptersFirst);
+  if (adaptersFirst)
+    addFrozen();
   op->replaceAllUsesWith(ValueRange{y, u});
   op.erase();
 }
@@ -150,11 +161,11 @@ void Outliner::outlineLoraLinearGrad(tfm::LoraLinearGradOp op) {
   }
   if (!op.getDx().use_empty()) {
     Value w = getPlainWeight(op.getW(), element(op.getDx()));
-    Value dx = gemm(loc, {op.getDy(), n}, {w, k},
+    Value dx = gemm(loc, {v, width}, {op.getA(), k},
                     {empty(loc, op.getDx().getType()), k}, m, constant(k),
-                    constant(n), 1.0, /*add=*/false);
-    dx = gemm(loc, {v, width}, {op.getA(), k}, {dx, k}, m, constant(k),
-              constant(width), scale, /*add=*/true);
+                    constant(width), scale, /*add=*/false);
+    dx = gemm(loc, {op.getDy(), n}, {w, k}, {dx, k}, m, constant(k), constant(n),
+              1.0, /*add=*/true);
     op.getDx().replaceAllUsesWith(dx);
   }
   op.erase();

@@ -88,9 +88,11 @@ def KernDedup : KernelPass<"kern-dedup"> {
 def KernSelectImpl : KernelPass<"kern-select-impl"> {
   let summary = "Choose a library or an emitted kernel for each product";
   let description = [{
-    `impl = "library"` leaves `kern.gemm` to the device's library where it has
-    the element types (f32, and bf16 with a result in bf16 or f32);
-    `impl = "emitted"` and products of other types become calls of emitted kernels.
+    `impl = "library"` leaves `kern.gemm` to the device's library where that
+    multiplies elements of the type (`library-types`: those of the CPU's library
+    are f32 and bf16, a GPU's also has f64), with a result in the same type or, of
+    bf16, in f32; `impl = "emitted"` and products of other types become calls of
+    emitted kernels.
 
     Input:
     ```mlir
@@ -103,6 +105,8 @@ def KernSelectImpl : KernelPass<"kern-select-impl"> {
   }];
   let options = [
     Option<"impl", "impl", "std::string", "\"library\"", "library or emitted">,
+    ListOption<"libraryTypes", "library-types", "std::string",
+               "Element types that the library multiplies; none: f32 and bf16">,
   ];
   let statistics = [Statistic<"numEmitted", "emitted", "Products emitted">];
 }

@@ -49,11 +49,16 @@ private:
     return cast<RankedTensorType>(value.getType()).getElementType();
   }
 
-  /// Products of f32, and of bf16 with a result in either.
-  static bool isInLibrary(kern::GemmOp op) {
-    Type operands = elementOf(op.getA()), result = elementOf(op.getOut());
-    return result.isF32() ? operands.isF32() || operands.isBF16()
-                          : result.isBF16();
+  /// Products with a result of the operands' type, and of bf16 with one in f32.
+  bool isInLibrary(kern::GemmOp op) const {
+    Type type = elementOf(op.getA()), result = elementOf(op.getOut());
+    if (result != type && !(type.isBF16() && result.isF32()))
+      return false;
+    if (libraryTypes.empty())
+      return type.isF32() || type.isBF16();
+    std::string name;
+    llvm::raw_string_ostream(name) << type;
+    return llvm::is_contained(libraryTypes, name);
   }
 
   LogicalResult emitKernel(kern::GemmOp op, SymbolTable &symbols) {

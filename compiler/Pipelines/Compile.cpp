@@ -120,9 +120,12 @@ LogicalResult Compiler::dump(ModuleOp module, unsigned number, StringRef phase) 
 LogicalResult Compiler::finish(ModuleOp module) {
   FailureOr<BuiltPlan> built =
       buildPlan(*module.getOps<exec::PlanOp>().begin(),
-                {.kernels = !options.planOnly,
+                {.target = options.target,
+                 .kernels = !options.planOnly,
                  .kernelCache = options.kernelCache,
-                 .threads = options.threads});
+                 .threads = options.threads,
+                 .dumpKernels = options.dumpKernels,
+                 .overrideKernels = options.overrideKernels});
   if (failed(built))
     return failure();
   result.kernels = built->kernels;
@@ -136,6 +139,8 @@ LogicalResult Compiler::run() {
       !llvm::is_contained(compilePhases(), options.compileTo))
     return fail("[FSDPQ-0004] unknown phase '" + options.compileTo +
                 "'; known: " + llvm::join(compilePhases(), ", "));
+  if (failed(parseTarget(options.target, UnknownLoc::get(&context))))
+    return failure();
   FailureOr<OwningOpRef<ModuleOp>> module = parseModels();
   if (failed(module))
     return failure();
@@ -168,6 +173,7 @@ static uint64_t countArenaBytes(const CompileResult &result) {
 /// kept weights costs beyond their size.
 static int64_t findKeepBudget(CompileOptions options, CompileResult &result) {
   options.planOnly = true;
+  options.dumpKernels = options.overrideKernels = "";
   int64_t budget = 0;
   for (int attempt = 0; attempt < 2; ++attempt) {
     options.keepBudget = budget;

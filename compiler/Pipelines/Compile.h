@@ -51,10 +51,14 @@ struct CompileOptions {
   /// limit, and nothing is kept.
   int64_t memoryBudget = 0;
 
-  bool planOnly = false;  ///< kernels are left out of the plan (for `plan`)
+  /// "cpu", which is this machine's, or a GPU architecture ("sm_90a").
+  std::string target = "cpu";
+  bool planOnly = false;  ///< kernels' code is left out of the plan (for `plan`)
   std::string compileTo;  ///< stop after this phase and give its IR; empty: all
   std::string dumpIr;     ///< folder for the IR after each phase; empty: none
   std::string kernelCache; ///< folder of compiled kernels; empty: none
+  std::string dumpKernels; ///< folder for the kernels' texts; empty: none
+  std::string overrideKernels; ///< folder of CUDA texts to use; empty: none
   unsigned threads = 0;    ///< 0: one a core
 };
 

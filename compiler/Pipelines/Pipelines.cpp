@@ -5,6 +5,7 @@
 #include "compiler/Kernel/Passes.h"
 #include "compiler/Model/Passes.h"
 #include "compiler/Shard/Passes.h"
+#include "compiler/Target/Cuda/Passes.h"
 #include "compiler/Target/Plan/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
@@ -58,7 +59,7 @@ static void buildGradPhase(OpPassManager &manager,
     manager.addPass(createTfmCheckDifferentiable());
     manager.addPass(createTfmAutodiff());
     manager.addPass(
-        createTfmPlanResiduals({options.checkpointing ? "block" : "none"}));
+        createTfmPlanResiduals({options.checkpointing ? "block" : "cheap"}));
   }
   manager.addPass(createTfmChunkLoss());
   if (trains(options)) {
@@ -102,8 +103,14 @@ static void buildKernelPhase(OpPassManager &manager,
                              const CompileOptions &options) {
   manager.addPass(createKernOutline({options.rowTokens}));
   manager.addPass(createKernOutlineLoaders());
-  manager.addPass(createKernSelectImpl());
+  const bool isGpu = options.target != "cpu";
+  KernSelectImplOptions implementation;
+  if (isGpu)
+    implementation.libraryTypes = {"f32", "bf16", "f64"};
+  manager.addPass(createKernSelectImpl(implementation));
   manager.addPass(createKernDedup());
+  if (isGpu)
+    manager.addPass(cuda::createKernPrepareEmission({options.target}));
   manager.addPass(createKernVerifyKernels());
 }
 
@@ -188,6 +195,9 @@ struct CliOptions : PassPipelineOptions<CliOptions> {
                              llvm::cl::desc("micro_step or step"),
                              llvm::cl::init("micro_step")};
 
+  Option<std::string> target{*this, "target",
+                             llvm::cl::desc("cpu, or a GPU such as sm_90a"),
+                             llvm::cl::init("cpu")};
   Option<std::string> compileTo{*this, "compile-to",
                                 llvm::cl::desc("Last phase of fsdpq-compile"),
                                 llvm::cl::init("exec")};
@@ -218,6 +228,7 @@ struct CliOptions : PassPipelineOptions<CliOptions> {
     options.deterministic = deterministic;
     options.reduceEachMicroStep = reduce != "step";
     options.optimizer = optimizer;
+    options.target = target;
     if (optimizer == "adamw" || optimizer == "adam")
       options.optimizerOptions = {{"beta1", 0.9}, {"beta2", 0.95},
                                   {"epsilon", 1e-5}, {"weight_decay", 0.1}};

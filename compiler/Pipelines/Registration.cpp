@@ -7,6 +7,7 @@
 #include "compiler/Pipelines/Pipelines.h"
 #include "compiler/Shard/Passes.h"
 #include "compiler/Target/Cpu/Passes.h"
+#include "compiler/Target/Cuda/Passes.h"
 #include "compiler/Target/Plan/Passes.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/Fsdp/Fsdp.h"
@@ -38,5 +39,6 @@ void fsdpq::registerAllPasses() {
   registerFsdpqExecPasses();
   registerFsdpqTargetPlanPasses();
   cpu::registerCpuPasses();
+  cuda::registerCudaPasses();
   registerPipelines();
 }

@@ -36,6 +36,40 @@ def Kern_ScheduleAttr : AttrDef<Kern_Dialect, "Schedule"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Emission
+//===----------------------------------------------------------------------===//
+
+def Kern_EmissionAttr : AttrDef<Kern_Dialect, "Emission"> {
+  let mnemonic = "emission";
+  let summary = "How a kernel becomes CUDA text";
+  let description = [{
+    Written by kern-prepare-emission; emission does what it says and decides
+    nothing.
+
+    - `family`: `rows` (tiles in registers), `tiles` (tiles in shared memory), or
+      the name of a skeleton.
+    - `threads`: of a block.
+    - `group`: threads that work on one tile together. A block holds
+      `threads / (group * teams)` work items.
+    - `teams`: groups of one work item, which share out the iterations of its
+      loops.
+    - `shared`: bytes of dynamic shared memory of a block.
+    - `blocks`: if not 0, at most so many blocks a multiprocessor are started,
+      and each takes several work items in turn.
+
+    ```mlir
+    #kern.emission<family = "rows", threads = 256, group = 256>
+    ```
+  }];
+  let parameters = (ins StringRefParameter<>:$family, "int64_t":$threads,
+    "int64_t":$group, DefaultValuedParameter<"int64_t", "1">:$teams,
+    DefaultValuedParameter<"int64_t", "0">:$shared,
+    DefaultValuedParameter<"int64_t", "0">:$blocks);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+//===----------------------------------------------------------------------===//
 // Functions
 //===----------------------------------------------------------------------===//
 
@@ -57,6 +91,11 @@ def Kern_FuncOp : Kern_Op<"func", [
     another writes. Memrefs are touched only by `kern.load`, `kern.store`,
     `memref.load` and `memref.store`, always in bounds.
 
+    `emission` is set for CUDA, when it has been decided how the kernel is
+    emitted. The discardable attribute `kern.family`, a dictionary with a string
+    `kind`, says what a body was built from: a hint where to look for a skeleton,
+    which is used only if the body is the one that the hint describes.
+
     ```mlir
     kern.func @scale(%x: memref<?x64xf32>, %s: f64) grid(%row) {
       %c0 = arith.constant 0 : index
@@ -76,7 +115,8 @@ def Kern_FuncOp : Kern_Op<"func", [
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
-                       OptionalAttr<Kern_ScheduleAttr>:$schedule);
+                       OptionalAttr<Kern_ScheduleAttr>:$schedule,
+                       OptionalAttr<Kern_EmissionAttr>:$emission);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

@@ -17,6 +17,8 @@ def Kern_Dialect : Dialect {
     meaning of a kernel; each target lowers the same text.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let discardableAttrs = (ins "::mlir::DictionaryAttr":$family);
 }
 
 class Kern_Op<string mnemonic, list<Trait> traits = []>

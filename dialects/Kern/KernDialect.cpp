@@ -92,6 +92,43 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
 }
 
 //===----------------------------------------------------------------------===//
+// Emission
+//===----------------------------------------------------------------------===//
+
+LogicalResult
+EmissionAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                     StringRef family, int64_t threads, int64_t group,
+                     int64_t teams, int64_t shared, int64_t blocks) {
+  if (family.empty())
+    return emitError() << "emission family is empty";
+  if (threads < 1 || threads > 1024)
+    return emitError() << "threads must be 1 to 1024, got " << threads;
+  if (group < 1 || teams < 1 || group > threads || teams > threads ||
+      threads % (group * teams) != 0)
+    return emitError() << "a block of " << threads
+                       << " threads does not consist of whole items of "
+                       << teams << " teams of " << group << " threads";
+  if (shared < 0 || blocks < 0)
+    return emitError() << "shared and blocks must not be negative, got "
+                       << shared << " and " << blocks;
+  return success();
+}
+
+LogicalResult KernDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  if (attribute.getName() != "kern.family")
+    return op->emitError("unknown attribute '")
+           << attribute.getName() << "' of the kern dialect";
+  auto dictionary = dyn_cast<DictionaryAttr>(attribute.getValue());
+  if (!isa<FuncOp>(op) || !dictionary ||
+      !dictionary.getAs<StringAttr>("kind"))
+    return op->emitError("kern.family belongs to a kern.func and is a "
+                         "dictionary with a string 'kind', not ")
+           << attribute.getValue();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // FuncOp
 //===----------------------------------------------------------------------===//
 

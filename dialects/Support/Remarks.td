@@ -28,7 +28,9 @@ def Fsdpq_RemarkId : I32EnumAttr<"RemarkId", "Ids of the compiler's remarks", [
   Remark<"EmitProduct", 12, "emit-product">,
   Remark<"PlanMemory", 13, "plan-memory">,
   Remark<"KeepGathered", 14, "keep-gathered">,
-  Remark<"Overlap", 15, "overlap">
+  Remark<"Overlap", 15, "overlap">,
+  Remark<"Emission", 16, "emission">,
+  Remark<"KernelResources", 17, "kernel-resources">
 ]> {
   let cppNamespace = "::fsdpq";
 }

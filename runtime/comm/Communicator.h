@@ -1,8 +1,10 @@
 //===- Communicator.h - The ranks of a run ----------------------*- C++ -*-===//
 //
 // Implementations: runtime/comm/inprocess (threads), runtime/comm/gloo
-// (processes on CPUs), and one for a run of a single rank (Solo.h). The
-// conformance suite in test/unit/comm runs against each.
+// (processes on CPUs), one for a run of a single rank (Solo.h), and
+// runtime/comm/nccl, which puts the collectives of GPUs in the place of those of
+// another one. The conformance suite in test/unit/comm runs against all but the
+// last.
 //
 // Errors (exit code PeerFailure): 7001 a rank is gone, 7002 a rank does not
 // answer, 7003 another rank failed (with what it said), 7004 a collective took
@@ -13,10 +15,12 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "runtime/comm/Failure.h"
 #include "runtime/device/Device.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,6 +77,13 @@ public:
   /// Tells all ranks that this one failed: their pending and later calls throw
   /// 7003 with `cause`. Later calls change nothing.
   virtual void abort(const std::string &cause) noexcept = 0;
+
+  /// Ends the run on all ranks by what is wrong between them. By any thread; the
+  /// first failure stays.
+  virtual void fail(const Failure &failure) noexcept { abort(failure.text); }
+  /// What has ended the run, as far as this rank knows; asks nobody. By any
+  /// thread.
+  virtual std::optional<Failure> failure() const { return std::nullopt; }
 };
 
 /// The members of `rank`'s group of a kind (see Mesh in plan.fbs), ascending.

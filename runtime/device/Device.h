@@ -8,6 +8,7 @@
 
 #include "runtime/plan/plan_generated.h"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -116,6 +117,15 @@ public:
   /// work given after it waits for its return. What it throws is the stream's
   /// failure. It must not use the device.
   virtual void hostCall(std::function<void()> task, uint16_t stream) = 0;
+
+  /// Calls `use` with the time at which `stream` has done the work given to it
+  /// before, in the order of the calls of one stream; at the latest in
+  /// synchronize(). It must not use the device.
+  using UseTime = std::function<void(std::chrono::steady_clock::time_point)>;
+  virtual void stamp(UseTime use, uint16_t stream) {
+    hostCall([use = std::move(use)] { use(std::chrono::steady_clock::now()); },
+             stream);
+  }
 
   /// Returns when all work given so far is done. A failure that no call has
   /// thrown yet is thrown at once, for work of other streams may never end unless

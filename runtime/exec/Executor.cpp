@@ -368,16 +368,16 @@ static bool isTraced(Program::Step step) {
 
 void Executor::traceBegin(Program::Step step) {
   if (isTraced(step))
-    device_.hostCall([trace = trace_, stream = step.stream] {
-      trace->begin(stream);
+    device_.stamp([trace = trace_, stream = step.stream](auto now) {
+      trace->begin(stream, now);
     }, step.stream);
 }
 
 void Executor::traceEnd(Program::Step step, uint32_t label) {
   if (isTraced(step))
-    device_.hostCall([trace = trace_, label, stream = step.stream,
-                      kind = traceKind(step.op)] {
-      trace->end(stream, label, kind);
+    device_.stamp([trace = trace_, label, stream = step.stream,
+                   kind = traceKind(step.op)](auto now) {
+      trace->end(stream, label, kind, now);
     }, step.stream);
 }
 

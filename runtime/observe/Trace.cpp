@@ -43,10 +43,12 @@ uint32_t Trace::addLabel(Label label) {
   return static_cast<uint32_t>(labels.size() - 1);
 }
 
-void Trace::begin(uint16_t stream) { tracks[stream].begun = Clock::now(); }
+void Trace::begin(uint16_t stream, Clock::time_point now) {
+  tracks[stream].begun = now;
+}
 
-void Trace::end(uint16_t stream, uint32_t label, Kind kind) {
-  const Clock::time_point now = Clock::now();
+void Trace::end(uint16_t stream, uint32_t label, Kind kind,
+                Clock::time_point now) {
   Track &track = tracks[stream];
   const Event event{label, track.begun, now - track.begun};
   if (label >= track.sums.size())

@@ -57,10 +57,13 @@ public:
   /// Returns the label's number, for end().
   uint32_t addLabel(Label label);
 
-  void begin(uint16_t stream);
+  using Clock = std::chrono::steady_clock;
+
+  void begin(uint16_t stream, Clock::time_point now = Clock::now());
   /// Ends what began last on the stream. Of waits, those that took less than
   /// `shortestWait` are not shown.
-  void end(uint16_t stream, uint32_t label, Kind kind);
+  void end(uint16_t stream, uint32_t label, Kind kind,
+           Clock::time_point now = Clock::now());
 
   static constexpr std::chrono::microseconds shortestWait{20};
 
@@ -76,7 +79,7 @@ public:
   private:
     Trace *trace;
     uint32_t label = 0;
-    std::chrono::steady_clock::time_point begun;
+    Clock::time_point begun;
   };
 
   /// All executions of what one label stands for.
@@ -100,8 +103,6 @@ public:
   std::string serialise() const;
 
 private:
-  using Clock = std::chrono::steady_clock;
-
   struct Event {
     uint32_t label;
     Clock::time_point begun;

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace fsdpq::rt {
@@ -43,7 +44,9 @@ public:
   /// FlatBuffers' verifier checks the alignment of a vector's length only.
   template <typename T>
   void checkAlignment(const flatbuffers::Vector<T> &vector) const {
-    if (reinterpret_cast<uintptr_t>(vector.Data()) % sizeof(T) != 0)
+    // A vector of structs holds them, and its entries are pointers to them.
+    constexpr size_t alignment = alignof(std::remove_pointer_t<T>);
+    if (reinterpret_cast<uintptr_t>(vector.Data()) % alignment != 0)
       fail(3022, "a table is not aligned to its entries");
   }
 
@@ -97,6 +100,14 @@ inline std::string quoted(const flatbuffers::String *name) {
 inline uint32_t toIndex(int32_t number) {
   return number < 0 ? UINT32_MAX : static_cast<uint32_t>(number);
 }
+
+/// Checks the kernels: how cubins are started.
+void checkKernels(CheckContext &context);
+
+/// A launch of at most `items` work items, whose arguments were checked, fits how
+/// its kernel is started.
+void checkLaunchShape(const CheckContext &context, const plan::Launch &launch,
+                      int64_t items);
 
 /// Checks the functions: loops, instructions, what they touch at capacity.
 void checkFunctions(CheckContext &context);

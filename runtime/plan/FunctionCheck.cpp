@@ -79,7 +79,7 @@ private:
     if (launch.kernel() >= plan.kernels()->size())
       fail(3011, "it names kernel " + std::to_string(launch.kernel()) + " of " +
                      std::to_string(plan.kernels()->size()));
-    context.checkCount(*launch.grid(), "its grid", counts);
+    const int64_t items = context.checkCount(*launch.grid(), "its grid", counts);
     if (launch.args()->size() > maxLaunchArgs)
       fail(3016, "it has " + std::to_string(launch.args()->size()) +
                      " arguments, at most " + std::to_string(maxLaunchArgs) +
@@ -119,6 +119,7 @@ private:
       fail(3011,
            role + " has the unknown kind " + std::to_string(int(arg.kind())));
     }
+    checkLaunchShape(context, launch, items);
   }
 
   /// Bytes of an element.

@@ -29,7 +29,7 @@ public:
     checkScalars();
     checkArenas();
     checkSlices();
-    checkKernels();
+    checkKernels(context);
     checkFunctions(context);
     checkPorts(*plan.inputs(), "input");
     checkPorts(*plan.outputs(), "output");
@@ -161,17 +161,6 @@ private:
         fail(3011, "it names ordinal " + std::to_string(ordinal) + " of " +
                        std::to_string(ordinalCount(unit)) + " of unit " +
                        quoted(unit.name()));
-  }
-
-  void checkKernels() {
-    for (const plan::Kernel *kernel : *plan.kernels()) {
-      context.subject = "kernel " + quoted(kernel->name());
-      context.checkName(kernel->symbol()->string_view(), "its symbol");
-      if (kernel->form() > plan::KernelForm::MAX)
-        fail(3011,
-             "form " + std::to_string(int(kernel->form())) + " is unknown");
-    }
-    context.subject.clear();
   }
 
   template <typename Ports>

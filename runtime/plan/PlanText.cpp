@@ -158,6 +158,33 @@ private:
            kernel.symbol()->str() + ", " +
            std::to_string(kernel.code() ? kernel.code()->size() : 0) +
            " bytes, hash " + escaped(kernel.hash()) + "\n";
+    if (const plan::LaunchShape *launch = kernel.launch())
+      printLaunchShape(*launch);
+    if (const plan::KernelResources *resources = kernel.resources())
+      out += "  resources " + std::to_string(resources->registers()) +
+             " registers, " + std::to_string(resources->spill_bytes()) +
+             " bytes spilled, " +
+             std::to_string(resources->static_shared_bytes()) +
+             " bytes of static shared memory\n";
+  }
+
+  void printLaunchShape(const plan::LaunchShape &launch) {
+    out += "  blocks of " + std::to_string(launch.threads()) + " threads, " +
+           std::to_string(launch.shared_bytes()) +
+           " bytes of shared memory, " +
+           std::to_string(launch.items_per_block()) + " work items";
+    if (launch.blocks_per_processor() > 0)
+      out += ", at most " + std::to_string(launch.blocks_per_processor()) +
+             " a multiprocessor";
+    out += "\n";
+    if (launch.maps())
+      for (const plan::TensorMap *map : *launch.maps())
+        out += "  map of argument " + std::to_string(map->arg()) + " + " +
+               std::to_string(map->begin()) + " : " +
+               std::to_string(map->columns()) + " columns, pitch " +
+               std::to_string(map->pitch()) + ", boxes " +
+               std::to_string(map->box_rows()) + "x" +
+               std::to_string(map->box_columns()) + "\n";
   }
 
   template <typename Ports>

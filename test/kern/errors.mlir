@@ -119,3 +119,23 @@ func.func @tableIndex() {
 
 // expected-error@+1 {{register_tile must be within [1, 1] and [16, 4], got [17, 2]}}
 #d = #kern.schedule<register_tile = [17, 2]>
+
+// -----
+
+// expected-error@+2 {{a block of 96 threads does not consist of whole items of 1 teams of 64 threads}}
+kern.func @threads(%x: memref<4xf32>) grid(%i)
+    attributes {emission = #kern.emission<family = "rows", threads = 96, group = 64>} {
+}
+
+// -----
+
+// expected-error@+2 {{unknown or duplicate struct parameter name: groups}}
+kern.func @unknownParameter(%x: memref<4xf32>) grid(%i)
+    attributes {emission = #kern.emission<family = "rows", threads = 96, groups = 64>} {
+}
+
+// -----
+
+// expected-error@+1 {{kern.family belongs to a kern.func and is a dictionary with a string 'kind', not 7}}
+kern.func @family(%x: memref<4xf32>) grid(%i) attributes {kern.family = 7 : i32} {
+}

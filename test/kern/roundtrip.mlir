@@ -24,3 +24,10 @@ kern.func @table(%x: memref<?xi32>, %y: memref<?xf32>) grid(%i) {
 // CHECK-LABEL: kern.func @nothing() grid(%arg0) attributes {schedule = #kern.schedule<vector = 8>} {
 kern.func @nothing() grid(%i) attributes {schedule = #kern.schedule<vector = 8>} {
 }
+
+// CHECK-LABEL: kern.func @prepared() grid(%arg0)
+// CHECK-SAME: attributes {emission = #kern.emission<family = "rows", threads = 64, group = 8, teams = 4, blocks = 2>, kern.family = {kind = "some"}} {
+kern.func @prepared() grid(%i)
+    attributes {emission = #kern.emission<family = "rows", threads = 64, group = 8, teams = 4, shared = 0, blocks = 2>,
+                kern.family = {kind = "some"}} {
+}

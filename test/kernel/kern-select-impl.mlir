@@ -1,9 +1,12 @@
 // RUN: %opt %s --kern-select-impl=impl=library | FileCheck %s
 // RUN: %opt %s --kern-select-impl | FileCheck %s
+// RUN: %opt %s --kern-select-impl=library-types=f32,bf16,f64 | FileCheck %s --check-prefix=GPU
 // RUN: %opt %s --kern-select-impl=impl=emitted | FileCheck %s --check-prefix=EMITTED
 
 tfm.architecture @m {
-  // The library takes f32 and bf16; other types are emitted whatever is asked for.
+// The CPU's library takes f32 and bf16; other types are emitted whatever is asked
+  // for.
+  // GPU-NOT: kern.call
   // CHECK: kern.func @matmul
   // CHECK-LABEL: tfm.func @plain
   // CHECK-NEXT: kern.gemm

@@ -7,6 +7,7 @@
 #include "runtime/train/Parameters.h"
 #include "tools/fsdpq-run/Commands.h"
 #include "tools/fsdpq-run/Console.h"
+#include "tools/fsdpq-run/DeviceChoice.h"
 #include "tools/fsdpq-run/MachineMemory.h"
 #include "tools/fsdpq-run/Places.h"
 #include "tools/fsdpq-run/PlanSource.h"
@@ -127,6 +128,7 @@ int runPlan(const CommandLine &line) {
     hardware = rt::readHardware(settings.hardware);
   }
   decideMachine(settings, hardware);
+  decideTarget(settings);
   const ModelInput model = settings.planFile.empty()
                                ? openModelConfig(settings)
                                : ModelInput();

@@ -6,7 +6,7 @@
 #include "runtime/support/Error.h"
 #include "runtime/train/RankNumbers.h"
 #include "tools/fsdpq-run/Console.h"
-#include "tools/fsdpq-run/MachineMemory.h"
+#include "tools/fsdpq-run/DeviceChoice.h"
 #include "tools/fsdpq-run/ranks/Launcher.h"
 #include "tools/fsdpq-run/ranks/RankSetup.h"
 #include "tools/fsdpq-run/ranks/RunTogether.h"
@@ -56,9 +56,7 @@ void decideBudget(Settings &settings, const RankSetup &setup,
                   rt::Communicator &communicator) {
   if (settings.memoryShare == 0)
     return;
-  const double mine = settings.memoryShare *
-                      static_cast<double>(machineMemory()) /
-                      static_cast<double>(setup.localRanks);
+  const double mine = settings.memoryShare * memoryOfRank(settings, setup);
   double least = mine;
   for (const std::vector<double> &other :
        rt::exchangeNumbers(communicator, std::span(&mine, 1), "memory budgets"))
@@ -118,9 +116,10 @@ int runOnRanks(const std::vector<std::string> &words, const CommandLine &line,
   }
   if (setup.rank > 0)
     beSilent();
-  const std::unique_ptr<rt::Communicator> communicator =
-      connect(setup, settings);
+  std::unique_ptr<rt::Communicator> communicator = connect(setup, settings);
   sayRanks(setup, settings);
+  decideDevice(settings, setup, *communicator);
+  communicator = communicatorFor(settings, setup, std::move(communicator));
   decideBudget(settings, setup, *communicator);
   return runOnThisRank(line, settings, *communicator, command);
 }

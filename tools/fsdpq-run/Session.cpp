@@ -30,16 +30,16 @@ static uint64_t startMeasuringMemory() {
 }
 
 uint64_t Session::usedMemory() const {
+  if (device.isGpu())
+    return device.usedBytes();
   const uint64_t peak = rt::peakHostMemory();
   return peak > memoryBefore ? peak - memoryBefore : 0;
 }
 
-static rt::CpuDeviceOptions deviceOptions(const plan::Plan &plan,
-                                          const Settings &settings) {
-  rt::CpuDeviceOptions options;
-  options.threads = settings.threads;
-  options.deterministic = plan.mesh()->deterministic();
-  return options;
+/// What a rank has, in a machine whose host memory all share.
+static uint64_t memoryOf(const Settings &settings, int64_t ranks) {
+  return settings.usesGpu ? settings.gpuBytes
+                          : static_cast<uint64_t>(machineMemory() / ranks);
 }
 
 Session::Session(std::shared_ptr<const rt::LoadedPlan> plan,
@@ -47,8 +47,9 @@ Session::Session(std::shared_ptr<const rt::LoadedPlan> plan,
                  rt::Communicator &communicator)
     : memoryBefore(startMeasuringMemory()), traceFile(settings.trace),
       hardwareFile(settings.saveHardware),
-      device(deviceOptions(plan->plan(), settings)),
-      executor_((sayMemory(*plan, settings.verbose), plan), device,
+      deviceMemory(memoryOf(settings, communicator.size())),
+      device(settings, plan->plan().mesh()->deterministic()),
+      executor_((sayMemory(*plan, settings.verbose), plan), device.get(),
                 communicator) {
   if (!traceFile.empty() || !hardwareFile.empty())
     executor_.setTrace(&trace.emplace(communicator.rank()));
@@ -62,8 +63,7 @@ Session::Session(std::shared_ptr<const rt::LoadedPlan> plan,
   const std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start;
   note("loaded " + grouped(loaded.tensors) + " tensors in " +
-       fixed(seconds.count(), 2) + " s; computing with " +
-       std::to_string(device.threads()) + " threads");
+       fixed(seconds.count(), 2) + " s; computing with " + device.text());
 }
 
 void Session::saveTrace() {
@@ -85,8 +85,7 @@ void Session::saveHardware() {
         hardwareFile,
         rt::hardwareText(rt::calibrate(
             executor_.plan().plan(), *trace,
-            static_cast<uint32_t>(communicator.size()),
-            static_cast<uint64_t>(machineMemory() / communicator.size()))));
+            static_cast<uint32_t>(communicator.size()), deviceMemory)));
   });
   first.finish();
   note("description of this machine: " + hardwareFile);

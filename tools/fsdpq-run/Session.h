@@ -2,9 +2,9 @@
 #pragma once
 
 #include "runtime/comm/Communicator.h"
-#include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/exec/Executor.h"
 #include "runtime/observe/Trace.h"
+#include "tools/fsdpq-run/DeviceChoice.h"
 #include "tools/fsdpq-run/ModelInput.h"
 #include "tools/fsdpq-run/options/Settings.h"
 
@@ -29,7 +29,7 @@ public:
   void saveTrace();
 
   /// What the plan has taken of the host at its peak, arenas and loading
-  /// included; 0 where the system does not tell.
+  /// included, or of the GPU; 0 where the system does not tell.
   uint64_t usedMemory() const;
 
 private:
@@ -39,7 +39,8 @@ private:
 
   std::string traceFile, hardwareFile; ///< "": none
   std::optional<rt::Trace> trace;
-  rt::CpuDevice device;
+  uint64_t deviceMemory; ///< of this rank, as a description of the machine says
+  ChosenDevice device;
   rt::Executor executor_;
 };
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/plan/KernelTable.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanText.h"
 #include "runtime/plan/ScheduleCheck.h"
@@ -22,7 +23,10 @@ static const char usage[] =
     "       fsdpq-translate --check FILE          read a plan and check it\n"
     "       fsdpq-translate --check-schedule FILE\n"
     "                    also check the order of its streams: a line for each\n"
-    "                    fault, and status 1 if there is one\n";
+    "                    fault, and status 1 if there is one\n"
+    "       fsdpq-translate --kernel-table FILE\n"
+    "                    what each kernel needs: threads, registers, bytes\n"
+    "                    spilled, bytes of shared memory, bytes of code\n";
 
 /// Prints the faults, or one line that there are none.
 static ExitCode printSchedule(const LoadedPlan &loaded) {
@@ -47,7 +51,8 @@ static int translate(int argc, char **argv) {
     return 0;
   }
   if (argc != 3 || (action != "--plan-to-text" && action != "--check" &&
-                    action != "--check-schedule")) {
+                    action != "--check-schedule" &&
+                    action != "--kernel-table")) {
     std::fputs(usage, stderr);
     return static_cast<int>(ExitCode::BadInput);
   }
@@ -59,7 +64,9 @@ static int translate(int argc, char **argv) {
   }
   if (action == "--check-schedule")
     return static_cast<int>(printSchedule(*plan));
-  const std::string text = planText(*plan);
+  const std::string text = action == "--kernel-table"
+                               ? kernelTable(plan->plan())
+                               : planText(*plan);
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
       std::fflush(stdout) != 0)
     throw systemError("writing", "standard output");

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/Kernel/Bodies/AttentionParts.h"
+#include "compiler/Kernel/Bodies/Families.h"
 
 using namespace mlir;
 using namespace fsdpq;
@@ -175,5 +176,5 @@ kern::FuncOp kernels::buildAttention(OpBuilder &builder, Location loc,
                           return SmallVector<Value>{b.add(values[0], log)};
                         })[0];
   b.store(b.reshape(lse, {size, 1}), b.other(2), {row, head});
-  return b.getKernel();
+  return tag(b.getKernel(), AttentionFamily{AttentionFamily::Forward, shape});
 }

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/Kernel/Bodies/AttentionParts.h"
+#include "compiler/Kernel/Bodies/Families.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -35,7 +36,7 @@ kern::FuncOp kernels::buildAttentionDelta(OpBuilder &builder, Location loc,
                         [&](ValueRange v) { return b.mul(v[0], v[1]); });
     b.storeScalar(delta, b.argument(2), {b.item(), head});
   });
-  return b.getKernel();
+  return tag(b.getKernel(), AttentionFamily{AttentionFamily::Delta, shape});
 }
 
 /// Types of dO, lse, delta and segments.
@@ -125,7 +126,7 @@ kern::FuncOp kernels::buildAttentionGradQ(OpBuilder &builder, Location loc,
   })[0];
   HeadColumns dq = {b.other(4), shape.packed ? b.packedBegin(0) : 0};
   b.storeHead(b.transpose(emitScaled(b, dqt)), dq, row, head);
-  return b.getKernel();
+  return tag(b.getKernel(), AttentionFamily{AttentionFamily::GradQ, shape});
 }
 
 /// The end of the tiles of queries that see keys of the tile at `keys`.
@@ -210,5 +211,5 @@ kern::FuncOp kernels::buildAttentionGradKV(OpBuilder &builder, Location loc,
                     shape.packed ? b.packedBegin(2) : 0};
   b.storeHead(b.transpose(emitScaled(b, sums[0])), dk, keys, keyHead);
   b.storeHead(b.transpose(sums[1]), dv, keys, keyHead);
-  return b.getKernel();
+  return tag(b.getKernel(), AttentionFamily{AttentionFamily::GradKV, shape});
 }

@@ -1,6 +1,7 @@
 //===- CrossEntropy.cpp - Losses over a vocabulary ------------------------===//
 
 #include "compiler/Kernel/Bodies/BodyBuilder.h"
+#include "compiler/Kernel/Bodies/Families.h"
 
 #include "dialects/Support/Elements.h"
 
@@ -174,7 +175,7 @@ kern::FuncOp kernels::buildFusedCrossEntropy(OpBuilder &builder, Location loc,
             memref, row);
         emitTargetGradient(b, memref, row, target, weight);
       });
-  return b.getKernel();
+  return tag(b.getKernel(), CrossEntropyFamily{vocabulary, element});
 }
 
 kern::FuncOp kernels::buildReportLoss(OpBuilder &builder, Location loc,

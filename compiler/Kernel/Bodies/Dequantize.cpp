@@ -1,6 +1,7 @@
 //===- Dequantize.cpp - Values of 4-bit blocks ----------------------------===//
 
 #include "compiler/Kernel/Bodies/BodyBuilder.h"
+#include "compiler/Kernel/Bodies/Families.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
@@ -71,5 +72,5 @@ kern::FuncOp kernels::buildDequantize(OpBuilder &builder, Location loc,
     b.storeScalar(b.extract(last, b.index(0)), y,
                   b.add(first, b.index(count - 1)));
   });
-  return b.getKernel();
+  return tag(b.getKernel(), QuantisedFamily{QuantisedFamily::Dequantize, format, elements, element});
 }

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/Kernel/Bodies/BodyBuilder.h"
+#include "compiler/Kernel/Bodies/Families.h"
 
 using namespace mlir;
 using namespace fsdpq;
@@ -119,7 +120,8 @@ kern::FuncOp kernels::buildQuantize(OpBuilder &builder, Location loc,
     Value pair = arith::OrIOp::create(b, last, toCode(b.constant(f32, 0)));
     b.storeScalar(pair, b.argument(1), b.add(byte, b.index(count / 2)));
   });
-  return b.getKernel();
+  return tag(b.getKernel(), QuantisedFamily{QuantisedFamily::Quantize, format, elements,
+                                            rounded ? rounded : f32});
 }
 
 kern::FuncOp kernels::buildScaleSum(OpBuilder &builder, Location loc,
@@ -180,5 +182,5 @@ kern::FuncOp kernels::buildQuantizeScales(OpBuilder &builder, Location loc,
     })[0];
     b.store(codes, b.argument(2), first);
   });
-  return b.getKernel();
+  return tag(b.getKernel(), QuantisedFamily{QuantisedFamily::QuantizeScales, format, blocks, f32});
 }

@@ -1,6 +1,7 @@
 //===- Rope.cpp - Rotary positions ----------------------------------------===//
 
 #include "compiler/Kernel/Bodies/BodyBuilder.h"
+#include "compiler/Kernel/Bodies/Families.h"
 
 #include "dialects/Support/Elements.h"
 
@@ -65,5 +66,5 @@ kern::FuncOp kernels::buildRope(OpBuilder &builder, Location loc,
     b.store(rotated[0], x, {row, first});
     b.store(rotated[1], x, {row, second});
   });
-  return b.getKernel();
+  return tag(b.getKernel(), RopeFamily{columns, headDim, heads, inverse, element});
 }

@@ -8,8 +8,8 @@
 
 #include "compiler/Target/Cpu/ObjectCompiler.h"
 
+#include "compiler/Target/CodeCache.h"
 #include "compiler/Target/Cpu/CodeGenerator.h"
-#include "compiler/Target/Cpu/ObjectCache.h"
 #include "compiler/Target/Cpu/Passes.h"
 
 #include "mlir/Parser/Parser.h"
@@ -86,7 +86,7 @@ cpu::compileKernels(ArrayRef<kern::FuncOp> kernels,
     result.hash = computeHash(result.text, target);
   }
 
-  ObjectCache cache(cacheDir);
+  CodeCache cache(cacheDir, ".o");
   std::atomic<size_t> next = 0;
   auto work = [&] {
     for (size_t index; (index = next++) < results.size();) {

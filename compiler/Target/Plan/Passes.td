@@ -8,7 +8,8 @@ include "mlir/Pass/PassBase.td"
 def ExecSerialize : Pass<"exec-serialize", "::mlir::ModuleOp"> {
   let summary = "Write the plan file";
   let description = [{
-    Compiles the plan's kernels for this machine's CPU and writes the plan to
+    Compiles the plan's kernels for `target`, this machine's CPU or a GPU (of
+    which they must be prepared by kern-prepare-emission), and writes the plan to
     `output`, which fsdpq-run takes by `--plan` and `fsdpq-translate
     --plan-to-text` prints. With `kernels = false` the plan holds no code: it can
     be looked at, not run. Does not change the IR.
@@ -22,6 +23,8 @@ def ExecSerialize : Pass<"exec-serialize", "::mlir::ModuleOp"> {
   let options = [
     Option<"output", "output", "std::string", "", "The file to write">,
     Option<"kernels", "kernels", "bool", "true", "Compile kernels into it">,
+    Option<"target", "target", "std::string", "\"cpu\"",
+           "cpu, or a GPU as NVRTC names it (sm_90a)">,
   ];
   let dependentDialects = ["::fsdpq::exec::ExecDialect"];
 }

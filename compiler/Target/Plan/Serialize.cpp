@@ -35,6 +35,8 @@ private:
   std::vector<std::unique_ptr<plan::InstructionT>> writeBlock(Block &block);
   std::unique_ptr<plan::InstructionT> writeInstruction(Operation &op);
   void writeKernel(kern::FuncOp kernel);
+  /// What the products of a stream may work in; -1 if they get nothing.
+  int32_t useWorkspace(uint16_t stream);
   void writeArena(exec::ArenaOp arena);
   void writeUnit(exec::UnitOp unit);
   uint16_t useStream(int64_t stream) {
@@ -58,6 +60,7 @@ private:
   llvm::StringMap<uint32_t> arenas, scalars, kernels, functions, units;
   uint32_t level = 0;
   int64_t streams = 1;
+  std::map<uint16_t, int32_t> workspaces; ///< slices, by stream
 };
 } // namespace
 
@@ -77,6 +80,24 @@ uint32_t PlanWriter::writeSlice(const Address &address) {
   }
   result.slices.push_back(std::move(slice));
   return result.slices.size() - 1;
+}
+
+int32_t PlanWriter::useWorkspace(uint16_t stream) {
+  if (options.gemmWorkspace == 0)
+    return -1;
+  auto [place, isNew] = workspaces.try_emplace(stream);
+  if (!isNew)
+    return place->second;
+  constexpr StringRef name = "workspace";
+  if (arenas.try_emplace(name, result.arenas.size()).second) {
+    result.arenas.push_back(std::make_unique<plan::ArenaT>());
+    result.arenas.back()->name = name.str();
+  }
+  plan::ArenaT &arena = *result.arenas[arenas[name]];
+  place->second =
+      writeSlice(name, name, arena.bytes, (int64_t)options.gemmWorkspace);
+  arena.bytes += options.gemmWorkspace;
+  return place->second;
 }
 
 std::unique_ptr<plan::Extent> PlanWriter::writeExtent(kern::ExtentAttr extent) {
@@ -147,7 +168,7 @@ PlanWriter::writeInstruction(Operation &op) {
     }
     table.grid = writeExtent(launch.getGrid());
     table.flops = launch.getFlops() ? launch.getFlops()->convertToDouble() : 0;
-    instruction->stream = launch.getStream();
+    instruction->stream = useStream(launch.getStream());
     instruction->op.Set(std::move(table));
   } else if (auto gemm = dyn_cast<exec::GemmOp>(op)) {
     plan::GemmT table;
@@ -166,20 +187,21 @@ PlanWriter::writeInstruction(Operation &op) {
     table.lda = gemm.getLda();
     table.ldb = gemm.getLdb();
     table.ldc = gemm.getLdc();
-    instruction->stream = gemm.getStream();
+    table.workspace = useWorkspace(gemm.getStream());
+    instruction->stream = useStream(gemm.getStream());
     instruction->op.Set(std::move(table));
   } else if (auto copy = dyn_cast<exec::CopyOp>(op)) {
     plan::CopyT table;
     table.src = writeSlice(copy.getSource());
     table.dst = writeSlice(copy.getDest());
     table.bytes = writeExtent(copy.getBytes());
-    instruction->stream = copy.getStream();
+    instruction->stream = useStream(copy.getStream());
     instruction->op.Set(std::move(table));
   } else if (auto fill = dyn_cast<exec::FillOp>(op)) {
     plan::FillT table;
     table.dst = writeSlice(fill.getDest());
     table.bytes = writeExtent(fill.getBytes());
-    instruction->stream = fill.getStream();
+    instruction->stream = useStream(fill.getStream());
     instruction->op.Set(std::move(table));
   } else if (auto gather = dyn_cast<exec::AllGatherOp>(op)) {
     plan::AllGatherT table;
@@ -240,14 +262,37 @@ PlanWriter::writeBlock(Block &block) {
   return instructions;
 }
 
+static std::unique_ptr<plan::LaunchShapeT>
+writeLaunchShape(const cuda::LaunchShape &launch) {
+  auto table = std::make_unique<plan::LaunchShapeT>();
+  table->threads = launch.threads;
+  table->shared_bytes = launch.sharedBytes;
+  table->items_per_block = launch.itemsPerBlock;
+  table->blocks_per_processor = launch.blocksPerProcessor;
+  for (const cuda::TensorMap &map : launch.maps)
+    table->maps.emplace_back(map.argument, map.boxColumns, map.boxRows,
+                             map.begin, map.columns, map.pitch);
+  return table;
+}
+
 void PlanWriter::writeKernel(kern::FuncOp kernel) {
   auto table = std::make_unique<plan::KernelT>();
   table->name = table->symbol = kernel.getSymName().str();
   auto compiled = options.kernels.find(table->name);
   if (compiled != options.kernels.end()) {
-    table->hash = compiled->second.hash;
-    table->text = compiled->second.text;
-    table->code = compiled->second.code;
+    const PlanKernel &code = compiled->second;
+    table->symbol = code.symbol;
+    table->hash = code.hash;
+    table->text = code.text;
+    table->code = code.code;
+    if (code.launch) {
+      table->form = plan::KernelForm::CudaCubin;
+      table->launch = writeLaunchShape(*code.launch);
+      if (!code.code.empty())
+        table->resources = std::make_unique<plan::KernelResources>(
+            code.resources.registers, code.resources.spillBytes,
+            code.resources.staticSharedBytes);
+    }
   }
   kernels[kernel.getSymName()] = result.kernels.size();
   result.kernels.push_back(std::move(table));

@@ -25,7 +25,8 @@ struct SerializePass : fsdpq::impl::ExecSerializeBase<SerializePass> {
                                "file and a module with one exec.plan");
       return signalPassFailure();
     }
-    FailureOr<BuiltPlan> built = buildPlan(*plans.begin(), {.kernels = kernels});
+    FailureOr<BuiltPlan> built =
+        buildPlan(*plans.begin(), {.target = target, .kernels = kernels});
     if (failed(built))
       return signalPassFailure();
     std::error_code error;

@@ -45,6 +45,12 @@ public:
     control.fail({7003, "rank " + std::to_string(rank_) + " failed: " + cause});
   }
 
+  void fail(const Failure &failure) noexcept override {
+    control.fail(failure);
+  }
+
+  std::optional<Failure> failure() const override { return control.failure(); }
+
 private:
   const int64_t rank_, size_;
   const std::chrono::milliseconds timeout;

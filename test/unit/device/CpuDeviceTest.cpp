@@ -166,11 +166,20 @@ struct Product {
     for (std::vector<float> *matrix : {&a, &b, &c})
       for (float &value : *matrix)
         value = uniform(random);
-    call = {plan::DType::F32, transA,          transB,
-            m,                n,               k,
-            1,                beta,            address(a),
-            address(b),       0,               lda,
-            ldb,              ldc};
+    call = {};
+    call.dtype = call.outDtype = plan::DType::F32;
+    call.transA = transA;
+    call.transB = transB;
+    call.m = m;
+    call.n = n;
+    call.k = k;
+    call.alpha = 1;
+    call.beta = beta;
+    call.a = address(a);
+    call.b = address(b);
+    call.lda = lda;
+    call.ldb = ldb;
+    call.ldc = ldc;
   }
 
   /// The largest error relative to the sum of the terms' magnitudes, infinite

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fsdpq::test {
@@ -22,9 +23,19 @@ struct DeviceUnderTest {
   /// The kernel `symbol` of TestKernels.cpp in the device's form. The image's
   /// bytes live as long as the program.
   std::function<rt::KernelImage(const char *symbol)> kernel;
+  /// Of GEMMs, beside f32: of A and B, and of C.
+  std::vector<std::pair<plan::DType, plan::DType>> gemmTypes = {};
+  /// Why it cannot be tested on this machine; "" if it can.
+  std::string missing = "";
 };
 
-class DeviceConformance : public testing::TestWithParam<DeviceUnderTest> {};
+class DeviceConformance : public testing::TestWithParam<DeviceUnderTest> {
+protected:
+  void SetUp() override {
+    if (!GetParam().missing.empty())
+      GTEST_SKIP() << GetParam().missing;
+  }
+};
 
 /// The bytes of a file, e.g. an object.
 std::vector<uint8_t> readBytes(const std::string &path);

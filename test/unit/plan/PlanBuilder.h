@@ -362,6 +362,9 @@ private:
 /// (i0 < 3).
 PlanBuilder samplePlan();
 
+/// The sample for a GPU: `rms_norm` has a tensor map of its argument 0, slice 'y'.
+PlanBuilder cudaPlan();
+
 /// A plan of four ranks, two of which have a whole model. Streams: compute,
 /// gather, reduce. Four layers are gathered into two slots, each while the one
 /// before it is computed with; the sum of gradients is scattered on the third

@@ -80,8 +80,7 @@ TEST(PlanCorruption, OtherVersionsAreRefused) {
 }
 
 // Damage behind a right checksum meets the verifier and our own check.
-TEST(PlanCorruption, SealedDamageNeverCrashes) {
-  const std::vector<uint8_t> sound = encodePlan(shardedPlan().plan);
+static void damageAndSeal(const std::vector<uint8_t> &sound) {
   std::mt19937_64 random(20240607);
   static constexpr uint64_t extremes[] = {
       0,          1,          0x7f,      0xff,       0x7fffffff,
@@ -113,6 +112,14 @@ TEST(PlanCorruption, SealedDamageNeverCrashes) {
   }
   // Names, padding and free numbers may change; most else may not.
   EXPECT_GT(refused, rounds / 4);
+}
+
+TEST(PlanCorruption, SealedDamageNeverCrashes) {
+  damageAndSeal(encodePlan(shardedPlan().plan));
+}
+
+TEST(PlanCorruption, SealedDamageOfCubinsNeverCrashes) {
+  damageAndSeal(encodePlan(cudaPlan().plan));
 }
 
 // An opcode that the schema lacks, and one whose table is of another kind.

@@ -1,3 +1,4 @@
+#include "runtime/plan/KernelTable.h"
 #include "runtime/plan/PlanText.h"
 #include "runtime/support/AtomicFile.h"
 #include "test/unit/plan/PlanBuilder.h"
@@ -114,6 +115,29 @@ function optimizer_step() {
   launch square grid(1) args(adapters.grad, norm) writes_from 1 flops(2.5e+09) on compute  // 1
   all_reduce world f64 norm, 1 elements on compute  // 2
 )"));
+}
+
+TEST(PlanText, Cubins) {
+  EXPECT_THAT(planText(*cudaPlan().load()), HasSubstr(R"(
+kernel quantize : CudaCubin symbol quantize, 3 bytes, hash 0123
+  blocks of 128 threads, 0 bytes of shared memory, 1 work items
+kernel rms_norm : CudaCubin symbol rms_norm, 2 bytes, hash 0123
+  blocks of 128 threads, 65536 bytes of shared memory, 4 work items, at most 2 a multiprocessor
+  map of argument 0 + 8 : 64 columns, pitch 80, boxes 128x64
+  resources 168 registers, 24 bytes spilled, 1024 bytes of static shared memory
+)"));
+}
+
+TEST(PlanText, KernelTable) {
+  PlanBuilder b = cudaPlan();
+  b.plan.kernels[1]->symbol = "norm";
+  EXPECT_EQ(kernelTable(b.load()->plan()),
+            "kernel    entry     threads  registers  spilled  shared  code\n"
+            "quantize  quantize      128          -        -       -     3\n"
+            "rms_norm  norm          128        168       24   66560     2\n");
+  EXPECT_THAT(kernelTable(samplePlan().load()->plan()),
+              HasSubstr("rms_norm  rms_norm        -          -        -"
+                        "       -     2\n"));
 }
 
 TEST(PlanText, TablesAreShortened) {

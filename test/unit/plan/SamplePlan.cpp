@@ -94,4 +94,22 @@ PlanBuilder samplePlan() {
   return b;
 }
 
+PlanBuilder cudaPlan() {
+  PlanBuilder b = samplePlan();
+  b.plan.target = "sm_90a";
+  for (auto &kernel : b.plan.kernels) {
+    kernel->form = plan::KernelForm::CudaCubin;
+    kernel->launch = std::make_unique<plan::LaunchShapeT>();
+    kernel->launch->threads = 128;
+    kernel->launch->items_per_block = 1;
+  }
+  plan::KernelT &norm = *b.plan.kernels[1];
+  norm.launch->shared_bytes = 65536;
+  norm.launch->items_per_block = 4;
+  norm.launch->blocks_per_processor = 2;
+  norm.launch->maps.emplace_back(0, 64, 128, 8, 64, 80);
+  norm.resources = std::make_unique<plan::KernelResources>(168, 24, 1024);
+  return b;
+}
+
 } // namespace fsdpq::test

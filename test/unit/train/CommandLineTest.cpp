@@ -176,7 +176,7 @@ TEST(CommandLine, ValuesThatAreErrors) {
       {"precision", "bf16_autocast", 6007, "possible now: bf16|fp32"},
       {"log_to", "tqdm,wandb", 6007, "wandb"},
       {"log_to", "tqdm,", 6005, "commas"},
-      {"device", "cuda", 6007, "auto|cpu"},
+      {"device", "gpu", 6005, "auto|cpu|cuda"},
       {"model_name", "", 6005, "expected a value"},
       {"resume", "auto", 6007, "--resume is not there yet"},
       {"profile", "true", 6007, "--profile is not there yet"},

@@ -41,9 +41,15 @@ CompileOptions makeCompileOptions(const Settings &settings) {
                                 settings.accumulation == 1 ||
                                 settings.trainType == TrainType::Full;
   request.memoryBudget = settings.memoryBudget;
-  request.planOnly = settings.command == Plan;
+  request.target = settings.target;
+  // A plan that is only looked at needs no compiled kernels.
+  request.planOnly = settings.command == Plan && settings.savePlan.empty() &&
+                     settings.dumpKernels.empty() &&
+                     settings.overrideKernels.empty();
   request.compileTo = settings.compileTo;
   request.dumpIr = settings.dumpIr;
+  request.dumpKernels = settings.dumpKernels;
+  request.overrideKernels = settings.overrideKernels;
   request.threads = settings.threads;
   return request;
 }

@@ -206,9 +206,9 @@ constexpr OptionSpec options[] = {
 
     //===--- Machine --------------------------------------------------------//
     {.name = "device", .kind = Choice, .byDefault = "auto",
-     .help = "what computes; auto: the CPU, as long as there is no other",
-     .group = machine, .commands = everywhere, .choices = "auto|cpu",
-     .laterChoices = "cuda"},
+     .help = "what computes; auto: this machine's GPUs, else its CPU. For plan, "
+             "cuda means the architecture of this machine's GPU",
+     .group = machine, .commands = everywhere, .choices = "auto|cpu|cuda"},
     {.name = "threads", .kind = Int, .byDefault = "0",
      .help = "threads of the CPU; 0: OMP_NUM_THREADS, else one a core",
      .group = machine, .commands = everywhere | Doctor, .min = 0, .max = 4096},
@@ -288,17 +288,27 @@ constexpr OptionSpec options[] = {
      .group = compiler, .commands = everywhere | Doctor},
     {.name = "plan", .help = "use this compiled plan instead of compiling",
      .group = compiler, .commands = everywhere},
-    {.name = "save_plan", .help = "also write the compiled plan to this file",
-     .group = compiler, .commands = Train | Eval | Generate},
+    {.name = "save_plan",
+     .help = "also write the compiled plan to this file; plan then compiles its "
+             "kernels too",
+     .group = compiler, .commands = everywhere},
+    {.name = "target", .byDefault = "cpu",
+     .help = "what the plan is for: cpu, which is this machine's, or a GPU "
+             "architecture such as sm_90a, which need not be here",
+     .group = compiler, .commands = Plan},
     {.name = "compile_to", .kind = Choice,
      .help = "stop after this phase and print its IR", .group = compiler,
      .commands = everywhere, .choices = "model|grad|shard|fuse|kernel|exec"},
     {.name = "dump_ir", .help = "folder for the IR after each phase",
      .group = compiler, .commands = everywhere},
-    {.name = "dump_kernels", .help = "folder for the kernels' code",
-     .group = compiler, .commands = everywhere, .optionClass = NotYet},
-    {.name = "override_kernels", .help = "folder of kernels to use instead",
-     .group = compiler, .commands = everywhere, .optionClass = NotYet},
+    {.name = "dump_kernels",
+     .help = "folder for the texts that kernels are compiled from: <kernel>.cu of "
+             "a GPU, with its launch, registers and spills, or <kernel>.mlir",
+     .group = compiler, .commands = everywhere},
+    {.name = "override_kernels",
+     .help = "folder of CUDA texts, each <kernel>.cu taking the place of that "
+             "kernel's; how it is started stays as it is",
+     .group = compiler, .commands = everywhere},
 
     //===--- Profiling ------------------------------------------------------//
     {.name = "profile", .kind = Bool, .byDefault = "false",

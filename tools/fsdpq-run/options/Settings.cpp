@@ -42,6 +42,7 @@ public:
     settings.models = textOrEmpty("models");
     if (command == Doctor)
       return std::move(settings);
+    settings.device = options.text("device");
     readModel();
     readData();
     readAdapters();
@@ -90,8 +91,13 @@ private:
     settings.savePlan = textOrEmpty("save_plan");
     settings.compileTo = textOrEmpty("compile_to");
     settings.dumpIr = textOrEmpty("dump_ir");
+    if (command == Plan)
+      settings.target = options.text("target");
+    settings.dumpKernels = textOrEmpty("dump_kernels");
+    settings.overrideKernels = textOrEmpty("override_kernels");
     if (!settings.planFile.empty())
-      noteIfGiven({"compile_to", "dump_ir", "save_plan", "models",
+      noteIfGiven({"compile_to", "dump_ir", "save_plan", "models", "target",
+                   "dump_kernels", "override_kernels",
                    "sharding_strategy", "shard_group", "fsdp_units",
                    "memory_budget"},
                   "--plan is compiled already");

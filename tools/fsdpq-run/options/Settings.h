@@ -83,8 +83,18 @@ struct Settings {
   bool raw = false;
   int64_t maxNewTokens = 0;
 
+  std::string device = "auto"; ///< of --device
+  /// Decided by decideDevice(). `deviceReason`: why it is not a GPU, or "".
+  bool usesGpu = false;
+  int gpu = 0;
+  int64_t gpus = 0; ///< visible on this host
+  uint64_t gpuBytes = 0;
+  std::string deviceReason;
   unsigned threads = 0;
   std::string models, planFile, savePlan, compileTo, dumpIr; ///< "": not given
+  /// What is compiled for: of plan --target, else decided by decideDevice().
+  std::string target = "cpu";
+  std::string dumpKernels, overrideKernels; ///< "": not given
 
   /// What was decided or has no effect, a line each.
   std::vector<std::string> notes;

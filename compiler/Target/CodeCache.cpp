@@ -1,6 +1,6 @@
-//===- ObjectCache.cpp - Content-addressed object files -------------------===//
+//===- CodeCache.cpp - Content-addressed compiled kernels -----------------===//
 
-#include "compiler/Target/Cpu/ObjectCache.h"
+#include "compiler/Target/CodeCache.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -17,14 +17,13 @@ static StringRef toStringRef(ArrayRef<uint8_t> bytes) {
   return StringRef(reinterpret_cast<const char *>(bytes.data()), bytes.size());
 }
 
-std::string cpu::ObjectCache::getPath(StringRef hash) const {
+std::string CodeCache::getPath(StringRef hash) const {
   SmallString<128> path(folder);
-  llvm::sys::path::append(path, hash + ".o");
+  llvm::sys::path::append(path, hash + suffix);
   return path.str().str();
 }
 
-std::optional<std::vector<uint8_t>>
-cpu::ObjectCache::lookUp(StringRef hash) const {
+std::optional<std::vector<uint8_t>> CodeCache::lookUp(StringRef hash) const {
   if (folder.empty())
     return std::nullopt;
   auto file = llvm::MemoryBuffer::getFile(getPath(hash), /*IsText=*/false,
@@ -34,14 +33,14 @@ cpu::ObjectCache::lookUp(StringRef hash) const {
   ArrayRef<uint8_t> bytes(
       reinterpret_cast<const uint8_t *>((*file)->getBufferStart()),
       (*file)->getBufferSize());
-  ArrayRef<uint8_t> object = bytes.drop_back(digestSize);
-  if (ArrayRef<uint8_t>(llvm::SHA256::hash(object)) !=
+  ArrayRef<uint8_t> code = bytes.drop_back(digestSize);
+  if (ArrayRef<uint8_t>(llvm::SHA256::hash(code)) !=
       bytes.take_back(digestSize))
     return std::nullopt;
-  return std::vector<uint8_t>(object.begin(), object.end());
+  return std::vector<uint8_t>(code.begin(), code.end());
 }
 
-void cpu::ObjectCache::insert(StringRef hash, ArrayRef<uint8_t> object) const {
+void CodeCache::insert(StringRef hash, ArrayRef<uint8_t> code) const {
   namespace fs = llvm::sys::fs;
   if (folder.empty() ||
       fs::create_directories(folder, /*IgnoreExisting=*/true, fs::owner_all))
@@ -56,8 +55,8 @@ void cpu::ObjectCache::insert(StringRef hash, ArrayRef<uint8_t> object) const {
   bool isWritten;
   {
     llvm::raw_fd_ostream stream(file->FD, /*shouldClose=*/false);
-    auto digest = llvm::SHA256::hash(object);
-    stream << toStringRef(object) << toStringRef(digest);
+    auto digest = llvm::SHA256::hash(code);
+    stream << toStringRef(code) << toStringRef(digest);
     stream.flush();
     isWritten = !stream.has_error();
     stream.clear_error();

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Checks and measures everything on a GPU machine, without network.
+#
+#   tools/gpu_check.sh PROGRAMS RESULTS [PART]...
+#
+# PROGRAMS: the folder that tools/carry.sh's file was unpacked to. RESULTS: a folder
+# for one file a part, JSON lines. Parts, all if none is named:
+#   kernels    each kernel against the CPU back end (its own process, a time limit)
+#   attention  attention on many shapes against torch, and its speed
+#   traces     training as recorded by torch, on the GPU
+#   speed      training steps of 7B, 8B and 70B shapes
+#   peers      the same with transformers, peft, bitsandbytes (and liger-kernel)
+#   sanitizer  compute-sanitizer on a tiny training step
+set -uo pipefail
+programs=$(cd "$1" && pwd)
+results=$2
+shift 2
+root=$(cd "$(dirname "$0")/.." && pwd)
+mkdir -p "$results"
+results=$(cd "$results" && pwd)
+export PATH="$programs/bin:$PATH" FSDPQ_CACHE="${FSDPQ_CACHE:-$results/cache}"
+export NCCL_NVLS_ENABLE=0
+configs=$root/test/gpu/configs
+
+part_kernels() {
+  fsdpq_gpu kernels --seconds 60 >"$results/kernels.jsonl" 2>"$results/kernels.err"
+  grep -c '"passed": true' "$results/kernels.jsonl" | sed 's/^/kernels passed: /'
+  grep '"passed": false' "$results/kernels.jsonl" | cut -c1-400 | head -40
+}
+
+part_attention() {
+  fsdpq_gpu attention "$results/attention" >/dev/null
+  timeout 150 python3 "$root/test/gpu/attention_check.py" "$results/attention" --jobs 3 --limit 25 \
+    >"$results/attention.jsonl" 2>&1
+  grep '"ok": false' "$results/attention.jsonl" | cut -c1-300 | head
+  tail -1 "$results/attention.jsonl"
+  timeout 120 python3 "$root/test/gpu/attention_check.py" "$results/attention" --time --limit 40 \
+    >"$results/attention-time.jsonl" 2>&1
+  rm -rf "$results/attention"
+}
+
+part_traces() {
+  : >"$results/traces.txt"
+  local case status
+  for case in full lora lora_bf16 qlora_nf4_dq qlora_nf4_dq_bf16 qlora_fp4 lora_accum2_clip_cosine \
+    lora_accum2_clip_linear lora_adam lora_sgd lora_adadelta lora_empty_micro_batch; do
+    (cd "$root/test/oracle" &&
+      timeout 40 python3 train_trace.py $case "$results/scratch" --device cuda) >"$results/trace.out" 2>&1
+    status=$?
+    { echo "== $case: exit code $status"; tail -4 "$results/trace.out"; } >>"$results/traces.txt"
+    echo "$case: $status: $(tail -1 "$results/trace.out" | cut -c1-200)"
+  done
+  rm -rf "$results/scratch" "$results/trace.out"
+}
+
+# NAME CONFIG ROWS LENGTH [option]...
+step() {
+  local name=$1 config=$2 rows=$3 length=$4
+  shift 4
+  timeout 200 fsdpq_gpu step --config "$configs/$config.json" --models "$root/models" --name "$name" \
+    --rows "$rows" --length "$length" --cache "$FSDPQ_CACHE" "$@" \
+    >>"$results/speed.jsonl" 2>"$results/$name.table" || { echo "$name failed"; tail -5 "$results/$name.table"; }
+  tail -1 "$results/speed.jsonl"
+}
+
+part_speed() {
+  : >"$results/speed.jsonl"
+  step 7b-4x2048 llama2-7b 4 2048
+  step 7b-4x2048-recompute llama2-7b 4 2048 --checkpointing
+  step 7b-2x512 llama2-7b 2 512
+  step 8b-4x2048 llama3-8b 4 2048
+  step 70b-2x2048-recompute llama2-70b 2 2048 --checkpointing --steps 3
+  step 70b-2x2048 llama2-70b 2 2048 --steps 3
+}
+
+part_peers() {
+  : >"$results/peers.jsonl"
+  local liger
+  for liger in "" --liger; do
+    timeout 150 python3 "$root/test/bench/peers.py" --config "$configs/llama2-7b.json" --rows 4 --length 2048 $liger \
+      >>"$results/peers.jsonl" 2>"$results/peers.err" || tail -3 "$results/peers.err"
+  done
+  cat "$results/peers.jsonl"
+}
+
+part_sanitizer() {
+  (cd "$root/test/oracle" &&
+    timeout 200 compute-sanitizer --target-processes all --log-file "$results/sanitizer.txt" \
+      python3 train_trace.py qlora_nf4_dq_bf16 "$results/scratch" --device cuda) >"$results/sanitizer.out" 2>&1
+  tail -3 "$results/sanitizer.txt"
+  rm -rf "$results/scratch"
+}
+
+parts=("$@")
+((${#parts[@]})) || parts=(kernels attention traces speed peers sanitizer)
+for part in "${parts[@]}"; do
+  echo "=== $part"
+  begun=$SECONDS
+  "part_$part"
+  echo "=== $part took $((SECONDS - begun)) s"
+done
