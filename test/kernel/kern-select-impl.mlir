@@ -4,7 +4,7 @@
 // RUN: %opt %s --kern-select-impl=impl=emitted | FileCheck %s --check-prefix=EMITTED
 
 tfm.architecture @m {
-// The CPU's library takes f32 and bf16; other types are emitted whatever is asked
+  // The CPU's library takes f32 and bf16; other types are emitted whatever is asked
   // for.
   // GPU-NOT: kern.call
   // CHECK: kern.func @matmul
