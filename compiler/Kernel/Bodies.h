@@ -133,10 +133,8 @@ kern::FuncOp buildFusedCrossEntropy(OpBuilder &, Location, int64_t vocabulary,
 /// One item.
 kern::FuncOp buildReportLoss(OpBuilder &, Location, Type element);
 
-/// (x, y). With `columns`, ? x D and items rows, else `elements` and items
-/// elements / gcd(elements, flatTile). From an element type to another.
-kern::FuncOp buildCast(OpBuilder &, Location, std::optional<int64_t> columns,
-                       int64_t elements, Type from, Type to);
+/// (x: ?, y: ?). From an element type to another. Items: runs of `width` elements.
+kern::FuncOp buildCast(OpBuilder &, Location, int64_t width, Type from, Type to);
 
 /// (y: ?, scalar: f64). Items: elements.
 kern::FuncOp buildSplat(OpBuilder &, Location, Type element);

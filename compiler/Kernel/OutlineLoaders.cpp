@@ -129,16 +129,15 @@ private:
     pieces = countPieces(elements, 1);
     Value values = beginPiece();
     Value data = part("data", elements, element);
-    int64_t count = elements / pieces;
+    int64_t count = elements / pieces, width = std::gcd(count, kernels::flatTile);
     if (element.isF32())
       kern::CopyOp::create(builder, param.getLoc(), values, data);
     else
       call(
           [&](OpBuilder &b, Location l) {
-            return kernels::buildCast(b, l, /*columns=*/{}, count,
-                                      builder.getF32Type(), element);
+            return kernels::buildCast(b, l, width, builder.getF32Type(), element);
           },
-          values, data, count / std::gcd(count, kernels::flatTile));
+          values, data, count / width);
     endFunction(param.getLoc());
   }
 

@@ -133,22 +133,22 @@ void Outliner::outlineRope(tfm::RopeOp op) {
 }
 
 void Outliner::outlineCast(tfm::CastOp op) {
-  // Parameters have a static size and no rows to speak of.
+  // What has a static size, as parameters, is cut without regard to its rows:
+  // one kernel for all.
   RankedTensorType type = typeOf(op.getY());
-  bool byRows = !rows(op.getY()).isConstant();
-  int64_t elements = type.getNumElements();
+  kern::ExtentAttr items = rows(op.getY());
+  int64_t width = columns(op.getY());
+  if (items.isConstant()) {
+    width = std::gcd(type.getNumElements(), kernels::flatTile);
+    items = constant(type.getNumElements() / width);
+  }
   ResultRange results = call(
       op.getLoc(),
       [&](OpBuilder &b, Location loc) {
-        std::optional<int64_t> width;
-        if (byRows)
-          width = columns(op.getY());
-        return kernels::buildCast(b, loc, width, elements, element(op.getX()),
+        return kernels::buildCast(b, loc, width, element(op.getX()),
                                   element(op.getY()));
       },
-      op.getX(), empty(op.getLoc(), type),
-      byRows ? rows(op.getY())
-             : constant(elements / std::gcd(elements, kernels::flatTile)));
+      op.getX(), empty(op.getLoc(), type), items);
   op->replaceAllUsesWith(results);
   op.erase();
 }

@@ -104,3 +104,23 @@ tfm.func @columns(%x: tensor<4x32xf32>, %y: tensor<4x64xf32>) {
     operandSegmentSizes = array<i32: 0, 1>}> : (tensor<4x32xf32>) -> tensor<4x32xf32>
   tfm.return
 }
+
+// -----
+
+tfm.func @mixed(%x: tensor<8x8xf32>, %w: tensor<8x8xbf16>) {
+  // expected-error@+1 {{makes elements of 'f32' from products of 'f32' and 'bf16'}}
+  %y = kern.gemm %x, %w into %x {alpha = 1.0, beta = 0.0,
+    m = #kern.extent<add = 8, cap = 8>, n = #kern.extent<add = 8, cap = 8>, k = #kern.extent<add = 8, cap = 8>,
+    lda = 8, ldb = 8, ldc = 8} : tensor<8x8xf32>, tensor<8x8xbf16> into tensor<8x8xf32>
+  tfm.return
+}
+
+// -----
+
+tfm.func @narrower(%x: tensor<8x8xf32>, %y: tensor<8x8xbf16>) {
+  // expected-error@+1 {{makes elements of 'bf16' from products of 'f32' and 'f32'}}
+  %z = kern.gemm %x, %x into %y {alpha = 1.0, beta = 0.0,
+    m = #kern.extent<add = 8, cap = 8>, n = #kern.extent<add = 8, cap = 8>, k = #kern.extent<add = 8, cap = 8>,
+    lda = 8, ldb = 8, ldc = 8} : tensor<8x8xf32>, tensor<8x8xf32> into tensor<8x8xbf16>
+  tfm.return
+}

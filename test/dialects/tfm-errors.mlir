@@ -852,3 +852,44 @@ tfm.func @f(%x: tensor<4x8xf32>, %i: tensor<8xi32>) {
   %l, %s = tfm.cross_entropy %x, %i : tensor<4x8xf32>, tensor<8xi32>
   tfm.return
 }
+
+// -----
+
+tfm.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x8xf32>) {
+  // expected-error@+1 {{multiplies elements of 'bf16' and 'f32'}}
+  %y = tfm.linear %x, %w : tensor<4x8xbf16>, tensor<8x8xf32>
+  tfm.return
+}
+
+// -----
+
+tfm.func @f(%x: tensor<4x8xbf16>, %w: tensor<8x8xbf16>, %a: tensor<2x8xf32>, %b: tensor<8x2xbf16>) {
+  // expected-error@+1 {{multiplies elements of 'bf16' and 'f32'}}
+  %y, %u = tfm.lora_linear %x, %w, %a, %b {scale = 1.0, parts = array<i64: 8>, adapted = array<i1: true>}
+    : tensor<4x8xbf16>, tensor<8x8xbf16>, tensor<2x8xf32>, tensor<8x2xbf16>
+  tfm.return
+}
+
+// -----
+
+tfm.func @f(%a: tensor<4x8xf32>, %b: tensor<8x8xbf16>) {
+  // expected-error@+1 {{multiplies elements of 'f32' and 'bf16'}}
+  %y = tfm.matmul %a, %b : tensor<4x8xf32>, tensor<8x8xbf16>
+  tfm.return
+}
+
+// -----
+
+tfm.func @f(%x: tensor<4x8xf32>) {
+  // expected-error@+1 {{changes more than the element type: 'tensor<4x8xf32>' to 'tensor<8x4xbf16>'}}
+  %y = tfm.cast %x : tensor<4x8xf32> -> tensor<8x4xbf16>
+  tfm.return
+}
+
+// -----
+
+tfm.func @f(%x: tensor<4x8xf32>) {
+  // expected-error@+1 {{casts between floating point types, not 'i32'}}
+  %y = tfm.cast %x : tensor<4x8xf32> -> tensor<4x8xi32>
+  tfm.return
+}

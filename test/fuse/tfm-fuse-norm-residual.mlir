@@ -87,3 +87,15 @@ tfm.layer @two_sums(%dy: !x, %s: !x, %w: !norm, %rstd: !t, %ds: !x) -> !x {
   %dx = tfm.add %d, %ds : !x, !x
   tfm.return %dx : !x
 }
+
+// A trained weight's copy in bf16 moves up with it, where it is read before.
+// CHECK-LABEL: tfm.layer @copied_weight
+// CHECK: tfm.cast %{{.+}} : tensor<64xf32> -> tensor<64xbf16>
+// CHECK-NEXT: tfm.add_rms_norm
+tfm.layer @copied_weight(%x: tensor<128x64xbf16, #tfm.dims<"T", "">>) -> tensor<128x64xbf16, #tfm.dims<"T", "">> {
+  %w = tfm.use [@n] : !norm
+  %s = tfm.add %x, %x : tensor<128x64xbf16, #tfm.dims<"T", "">>, tensor<128x64xbf16, #tfm.dims<"T", "">>
+  %w16 = tfm.cast %w : !norm -> tensor<64xbf16>
+  %y, %rstd = tfm.rms_norm %s, %w16 {eps = 1.0e-5} : tensor<128x64xbf16, #tfm.dims<"T", "">>, tensor<64xbf16>
+  tfm.return %y : tensor<128x64xbf16, #tfm.dims<"T", "">>
+}

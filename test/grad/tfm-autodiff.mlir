@@ -670,3 +670,30 @@ tfm.architecture @m {
     tfm.return
   }
 }
+
+// -----
+
+// The gradient of a cast is in the operand's type. That of a weight is f32 already
+// and passes; products of bf16 that are gradients of weights are f32.
+!x = tensor<128x64xbf16, #tfm.dims<"T", "">>
+!w = tensor<64x64xf32>
+!w16 = tensor<64x64xbf16>
+
+// CHECK-LABEL: tfm.func @micro_step(
+// CHECK: %[[DY:.+]] = tfm.scale %{{.+}} {factor = 2.000000e+00 : f64} : tensor<128xf32, #dims_T>
+// CHECK: %[[DY16:.+]] = tfm.cast %{{.+}} : tensor<128x64xf32, #dims_T_> -> tensor<128x64xbf16, #dims_T_>
+// CHECK: %[[DW:.+]] = tfm.matmul %[[DY16]], %{{.+}} {sum, trans_a} : tensor<128x64xbf16, #dims_T_>, tensor<128x64xbf16, #dims_T_>
+// CHECK-NEXT: tfm.accumulate [@w], %[[DW]] : tensor<64x64xf32>
+tfm.architecture @casts {
+  tfm.param @w : !w {hf = "w", trainable}
+  tfm.func @micro_step(%x: !x, %t: tensor<128xi32, #tfm.dims<"T">>) {
+    %w = tfm.use [@w] : !w
+    %w16 = tfm.cast %w : !w -> !w16
+    %y = tfm.linear %x, %w16 : !x, !w16
+    %y32 = tfm.cast %y : !x -> tensor<128x64xf32, #tfm.dims<"T", "">>
+    %loss, %lse = tfm.cross_entropy %y32, %t : tensor<128x64xf32, #tfm.dims<"T", "">>, tensor<128xi32, #tfm.dims<"T">>
+    %half = tfm.scale %loss {factor = 2.0} : tensor<128xf32, #tfm.dims<"T">>
+    tfm.report_loss %half {weight = "loss_weight"} : tensor<128xf32, #tfm.dims<"T">>
+    tfm.return
+  }
+}

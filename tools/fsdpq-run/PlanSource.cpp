@@ -36,6 +36,20 @@ static std::optional<std::string> metadata(const plan::Plan &plan,
   return std::nullopt;
 }
 
+using Body = flatbuffers::Vector<flatbuffers::Offset<plan::Instruction>>;
+
+/// Whether some product takes elements of `type`.
+static bool multiplies(const Body &body, plan::DType type) {
+  for (const plan::Instruction *instruction : body) {
+    const plan::Gemm *gemm = instruction->op_as_Gemm();
+    const plan::Loop *loop = instruction->op_as_Loop();
+    if ((gemm && gemm->dtype() == type) ||
+        (loop && multiplies(*loop->body(), type)))
+      return true;
+  }
+  return false;
+}
+
 /// What the options say must be what the plan was compiled for.
 static void checkPlan(const Settings &settings, const rt::LoadedPlan &loaded) {
   auto refuse = [&](const std::string &what, const std::string &hint) {
@@ -61,6 +75,15 @@ static void checkPlan(const Settings &settings, const rt::LoadedPlan &loaded) {
                " tokens; --batch_size x --context_length needs " +
                std::to_string(settings.tokenCapacity()),
            "lower one of them, or compile again");
+
+  std::string precision = "fp32";
+  for (const plan::Function *function : *plan.functions())
+    if (multiplies(*function->body(), plan::DType::BF16))
+      precision = "bf16";
+  if (settings.command != Plan && settings.precision != precision)
+    refuse("the plan was compiled for --precision " + precision + ", not " +
+               settings.precision,
+           "give that, or compile again");
 
   // Without an adapter to start from, eval and generate leave adapters at their
   // initial values, which change nothing.

@@ -143,19 +143,12 @@ kern::FuncOp kernels::buildGatedSiluGrad(OpBuilder &builder, Location loc,
 }
 
 kern::FuncOp kernels::buildCast(OpBuilder &builder, Location loc,
-                                std::optional<int64_t> columns, int64_t elements,
-                                Type from, Type to) {
-  auto typeOf = [&](Type element) {
-    return columns ? rowsOf(element, *columns) : arrayOf(element, elements);
-  };
+                                int64_t width, Type from, Type to) {
   BodyBuilder b(builder, loc,
-                Twine(columns ? "cast_rows_" : "cast_") +
-                    Twine(columns ? *columns : elements) + "_" + nameOf(from) +
-                    "_" + nameOf(to),
-                {typeOf(from), typeOf(to)}, from);
-  int64_t size = columns ? *columns : flatItemSize(elements);
-  Value begin = columns ? b.item() : b.mul(b.item(), b.index(size));
-  b.store(b.load(b.argument(0), begin, size), b.argument(1), begin);
+                "cast_t" + Twine(width) + "_" + nameOf(from) + "_" + nameOf(to),
+                {rowsOf(from), rowsOf(to)}, from);
+  Value begin = b.mul(b.item(), b.index(width));
+  b.store(b.load(b.argument(0), begin, width), b.argument(1), begin);
   return b.getKernel();
 }
 

@@ -108,16 +108,20 @@ constexpr int64_t blockRows = 256, blockColumns = 512, blockDepth = 512;
 /// Rows of bf16 as adjacent rows of f32.
 void widen(const uint16_t *from, int64_t pitch, int64_t rows, int64_t columns,
            float *to) {
-  for (int64_t row = 0; row < rows; ++row)
+  for (int64_t row = 0; row < rows; ++row, from += pitch, to += columns) {
+#pragma omp simd
     for (int64_t column = 0; column < columns; ++column)
-      to[row * columns + column] = bf16ToF32(from[row * pitch + column]);
+      to[column] = bf16ToF32(from[column]);
+  }
 }
 
 void narrow(const float *from, int64_t rows, int64_t columns, uint16_t *to,
             int64_t pitch) {
-  for (int64_t row = 0; row < rows; ++row)
+  for (int64_t row = 0; row < rows; ++row, from += columns, to += pitch) {
+#pragma omp simd
     for (int64_t column = 0; column < columns; ++column)
-      to[row * pitch + column] = f32ToBf16(from[row * columns + column]);
+      to[column] = f32ToBf16(from[column]);
+  }
 }
 
 /// Blocks of C one after the other, with the buffers of one thread.

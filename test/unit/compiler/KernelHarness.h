@@ -135,7 +135,7 @@ std::vector<T> uniform(size_t count, double low, double high, unsigned seed) {
 
 /// The tolerance of results in T: relative, and absolute below 1.
 template <typename T>
-constexpr double tolerance = std::is_same_v<T, Bf16>    ? 0x1p-8
+constexpr double tolerance = std::is_same_v<T, Bf16>  ? 0x1p-8
                              : std::is_same_v<T, float> ? 1e-5
                                                         : 1e-11;
 
@@ -153,12 +153,12 @@ void expectNear(const std::vector<T> &actual, const std::vector<double> &wanted,
 template <typename T>
 void expectRounded(const std::vector<T> &actual,
                    const std::vector<double> &wanted, const char *what) {
-  if constexpr (std::is_same_v<T, Bf16>)
+  if constexpr (std::is_same_v<T, Bf16>) {
     for (size_t i = 0; i < actual.size(); ++i)
       ASSERT_NEAR(actual[i], wanted[i],
-                  0x1.01p-9 * std::abs(wanted[i]) + 1e-5 * std::abs(wanted[i]) +
-                      1e-6)
+                  (0x1p-8 + 1e-5) * std::abs(wanted[i]) + 1e-6)
           << what << " at " << i;
+  }
 }
 
 template <typename T>

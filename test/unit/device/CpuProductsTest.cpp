@@ -108,7 +108,7 @@ public:
         if (call.beta != 0)
           wanted += double(call.beta) * wide(c[place]);
         const double rounding =
-            std::is_same_v<Out, float> ? 0 : 0x1p-9 * std::abs(wanted);
+            std::is_same_v<Out, float> ? 0 : 0x1p-8 * std::abs(wanted);
         ASSERT_NEAR(wide(result[place]), wanted,
                     rounding + 1e-6 * (std::abs(call.alpha) * magnitude + 1))
             << i << ", " << j;
@@ -147,12 +147,12 @@ void checkAll(std::initializer_list<Shape> shapes) {
 
 TEST(CpuProducts, HalvesToHalves) {
   checkAll<uint16_t>(
-      {{1, 1, 1}, {5, 3, 7}, {1, 600, 64}, {64, 8, 1100}, {257, 515, 70}});
+      {{1, 1, 1}, {5, 3, 7}, {1, 600, 64}, {64, 8, 1100}, {257, 515, 30}});
 }
 
 TEST(CpuProducts, HalvesToFloats) {
   checkAll<float>(
-      {{1, 1, 1}, {5, 3, 7}, {8, 576, 300}, {300, 8, 513}, {130, 600, 1025}});
+      {{1, 1, 1}, {5, 3, 7}, {8, 576, 300}, {258, 8, 513}, {70, 520, 1025}});
 }
 
 TEST(CpuProducts, WithoutAProductCIsScaled) {

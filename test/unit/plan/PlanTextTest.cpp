@@ -164,14 +164,14 @@ TEST(PlanText, TablesAreShortened) {
 
 TEST(PlanText, ProductsTellTheirTypesAndWorkspace) {
   PlanBuilder b = samplePlan();
-  plan::GemmT &gemm = *b.plan.functions[1]
+  fsdpq::plan::GemmT &gemm = *b.plan.functions[1]
                            ->body[1]
                            ->op.AsLoop()
                            ->body[0]
                            ->op.AsLoop()
                            ->body[0]
                            ->op.AsGemm();
-  gemm.dtype = plan::DType::BF16;
+  gemm.dtype = fsdpq::plan::DType::BF16;
   gemm.workspace = 2; // staging
   EXPECT_THAT(planText(*b.load()),
               HasSubstr("gemm bf16 to f32 y[i1](pitch 4) = 1 * x(pitch 4) * "
