@@ -103,11 +103,7 @@ attention_forward(@MATRICES@, const int* segments, u16* out, float* lse, long lo
     }
     mb_publish();
   }
-  if (tiles <= MAX_TILES) {
-    for (int i = threadIdx.x; i < (tiles + 3) / 4 * 4; i += 384) keys[i] = i < tiles ? sort_key(i, i + 1 - segments[i * 128] / 128) : 0;
-    __syncthreads();
-    sort_tiles(order, keys, tiles);
-  }
+  if (tiles <= MAX_TILES) sort_query_tiles(order, keys, segments, tiles);
   __syncthreads();
   if (group == 0) {
     registers_down<24>();

@@ -16,23 +16,6 @@ constexpr std::string_view kernel = R"(
 // Persistent blocks. Warpgroup 0: warp 0 issues the copies, warp 1 loads lse and delta.
 // Warpgroups 1 and 2: 64 keys each.
 // Shared memory: K, V; STAGES blocks of Q and dO.
-constexpr int STAGES = 4;
-constexpr float LOG2E = 1.4426950408889634f;
-constexpr int TILE = 128 * E * 2, BLOCK = 64 * E * 2; // bytes
-
-// 64 x 64 = rows of a tile times rows of a block, transposed
-DEV void inner(float (&c)[32], u32 tile, u32 block) {
-  const u32 a = desc_low(tile, 16), b = desc_low(block, 16);
-  first_product(c, desc(a, 0), desc(b, 0));
-#pragma unroll
-  for (int i = 1; i < E / 16; i++) add_product(c, desc(a, (i >> 2) * 128 * 128 + (i & 3) * 32), desc(b, (i >> 2) * 64 * 128 + (i & 3) * 32));
-}
-// 64 x E += p times the block
-DEV void outer(float (&c)[E / 2], const u32 (&p)[4][4], u32 block) {
-  const u32 b = desc_low(block, 64 * 128);
-#pragma unroll
-  for (int i = 0; i < 4; i++) add_product(c, p[i], desc(b, i * 2048));
-}
 // The end of the blocks of queries that see the tile: those from tile * 2 on whose first
 // row belongs to a segment that begins before the tile's end; segments never decrease.
 // first_tiles: of each block, the tile where the segment of its first row begins.
@@ -248,7 +231,7 @@ fsdpq::cuda::emitWgmmaAttentionGradKV(const AttentionParams &params) {
       wgmmaConstants(params, params.kvHeads, params.heads) +
       std::string(wgmmaPrelude) +
       wgmmaProducts(/*sharedColumns=*/64, static_cast<int>(params.headDim)) +
-      std::string(wgmmaSchedule) +
+      std::string(wgmmaSchedule) + std::string(wgmmaGradBlocks) +
       substitute(kernel,
                  {{"MATRICES", operands.matrices},
                   {"MAPS", operands.maps},

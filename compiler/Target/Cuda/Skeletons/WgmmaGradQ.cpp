@@ -15,23 +15,6 @@ constexpr std::string_view kernel = R"(
 // Persistent blocks. Warpgroup 0: warp 0 issues the copies, warp 1 loads lse and delta.
 // Warpgroups 1 and 2: 64 queries each.
 // Shared memory: Q, dO; STAGES blocks of K and V.
-constexpr int STAGES = 4;
-constexpr float LOG2E = 1.4426950408889634f;
-constexpr int TILE = 128 * E * 2, BLOCK = 64 * E * 2; // bytes
-
-// 64 x 64 = rows of a tile times rows of a block, transposed
-DEV void inner(float (&c)[32], u32 tile, u32 block) {
-  const u32 a = desc_low(tile, 16), b = desc_low(block, 16);
-  first_product(c, desc(a, 0), desc(b, 0));
-#pragma unroll
-  for (int i = 1; i < E / 16; i++) add_product(c, desc(a, (i >> 2) * 128 * 128 + (i & 3) * 32), desc(b, (i >> 2) * 64 * 128 + (i & 3) * 32));
-}
-// 64 x E += p times the block
-DEV void outer(float (&c)[E / 2], const u32 (&p)[4][4], u32 block) {
-  const u32 b = desc_low(block, 64 * 128);
-#pragma unroll
-  for (int i = 0; i < 4; i++) add_product(c, p[i], desc(b, i * 2048));
-}
 
 extern "C" __global__ void __launch_bounds__(384, 1)
 attention_grad_q(@MATRICES@, const u16* d_out, const float* lse, const float* delta, const int* segments, u16* @RESULT@, long long items@MAPS@) {
@@ -56,11 +39,7 @@ attention_grad_q(@MATRICES@, const u16* d_out, const float* lse, const float* de
     }
     mb_publish();
   }
-  if (tiles <= MAX_TILES) {
-    for (int i = threadIdx.x; i < (tiles + 3) / 4 * 4; i += 384) keys[i] = i < tiles ? sort_key(i, i + 1 - segments[i * 128] / 128) : 0;
-    __syncthreads();
-    sort_tiles(order, keys, tiles);
-  }
+  if (tiles <= MAX_TILES) sort_query_tiles(order, keys, segments, tiles);
   __syncthreads();
   if (group == 0) {
     registers_down<24>();
@@ -188,7 +167,7 @@ KernelText fsdpq::cuda::emitWgmmaAttentionGradQ(const AttentionParams &params) {
       wgmmaConstants(params, params.heads, params.kvHeads) +
       std::string(wgmmaPrelude) +
       wgmmaProducts(/*sharedColumns=*/64, static_cast<int>(params.headDim)) +
-      std::string(wgmmaSchedule) +
+      std::string(wgmmaSchedule) + std::string(wgmmaGradBlocks) +
       substitute(kernel, {{"MATRICES", operands.matrices},
                           {"MAPS", operands.maps},
                           {"RESULT", params.packed ? "dqkv" : "dq_out"},

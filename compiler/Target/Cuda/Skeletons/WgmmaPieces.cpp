@@ -205,6 +205,12 @@ DEV void sort_tiles(u16* order, const u32* keys, int tiles) {
     order[rank] = i;
   }
 }
+// tiles of queries by the tiles of keys that they see; by all 384 threads
+DEV void sort_query_tiles(u16* order, u32* keys, const int* segments, int tiles) {
+  for (int i = threadIdx.x; i < (tiles + 3) / 4 * 4; i += 384) keys[i] = i < tiles ? sort_key(i, i + 1 - segments[i * 128] / 128) : 0;
+  __syncthreads();
+  sort_tiles(order, keys, tiles);
+}
 struct Schedule {
   const u16* order;
   u32 tiles, step;
@@ -234,6 +240,27 @@ struct Schedule {
     return tiles <= MAX_TILES ? order[rank] : tiles - 1 - rank;
   }
 };
+)";
+
+const std::string_view fsdpq::cuda::wgmmaGradBlocks = R"(
+// ---- products of the gradients: a tile of 128 rows stays, blocks of 64 pass ----
+constexpr int STAGES = 4;
+constexpr float LOG2E = 1.4426950408889634f;
+constexpr int TILE = 128 * E * 2, BLOCK = 64 * E * 2; // bytes
+
+// 64 x 64 = rows of a tile times rows of a block, transposed
+DEV void inner(float (&c)[32], u32 tile, u32 block) {
+  const u32 a = desc_low(tile, 16), b = desc_low(block, 16);
+  first_product(c, desc(a, 0), desc(b, 0));
+#pragma unroll
+  for (int i = 1; i < E / 16; i++) add_product(c, desc(a, (i >> 2) * 128 * 128 + (i & 3) * 32), desc(b, (i >> 2) * 64 * 128 + (i & 3) * 32));
+}
+// 64 x E += p times the block
+DEV void outer(float (&c)[E / 2], const u32 (&p)[4][4], u32 block) {
+  const u32 b = desc_low(block, 64 * 128);
+#pragma unroll
+  for (int i = 0; i < 4; i++) add_product(c, p[i], desc(b, i * 2048));
+}
 )";
 
 WgmmaOperands fsdpq::cuda::wgmmaOperands(const AttentionParams &params,

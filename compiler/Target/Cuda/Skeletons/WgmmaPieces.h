@@ -5,6 +5,7 @@
 //   wgmmaPrelude     PTX instructions as functions
 //   wgmmaProducts    matrix products of a warpgroup
 //   wgmmaSchedule    which tiles a block computes, in which order
+//   wgmmaGradBlocks  in gradQ and gradKV: products of tiles and blocks
 //   (the kernel)
 //
 //===----------------------------------------------------------------------===//
@@ -33,8 +34,11 @@ extern const std::string_view wgmmaPrelude;
 /// registers for 64 x `registerColumns`.
 std::string wgmmaProducts(int sharedColumns, int registerColumns);
 
-/// MAX_TILES, sort_key, sort_tiles, Schedule.
+/// MAX_TILES, sort_key, sort_tiles, sort_query_tiles, Schedule.
 extern const std::string_view wgmmaSchedule;
+
+/// STAGES, LOG2E, TILE, BLOCK; inner and outer: what both gradients multiply.
+extern const std::string_view wgmmaGradBlocks;
 
 /// The kernel's parameters up to the tensor maps.
 struct WgmmaOperands {
