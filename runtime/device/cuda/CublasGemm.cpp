@@ -1,8 +1,5 @@
 #include "runtime/device/cuda/CublasGemm.h"
 
-#include <algorithm>
-#include <array>
-
 namespace fsdpq::rt {
 
 static cublasLtHandle_t makeHandle(const CublasLt &library) {
@@ -11,36 +8,25 @@ static cublasLtHandle_t makeHandle(const CublasLt &library) {
   return handle;
 }
 
-CublasGemm::CublasGemm(const DriverApi &driver, const std::string &gpu)
-    : driver(driver), library(CublasLt::get()), handle(makeHandle(library)),
-      algorithms(library, handle, gpu) {}
+CublasGemm::CublasGemm()
+    : library(CublasLt::get()), handle(makeHandle(library)) {}
 
 CublasGemm::~CublasGemm() { library.cublasLtDestroy(handle); }
 
-bool CublasGemm::importChoices(const std::string &json) {
-  const bool taken = algorithms.importChoices(json);
-  if (taken) { // what was prepared may have been chosen otherwise
-    known.clear();
-    latest.clear();
-  }
-  return taken;
-}
-
 void CublasGemm::run(const GemmCall &call, CUstream stream) {
-  const Ready &ready = find(call, stream);
+  const Ready &ready = find(call);
   if (const cublasStatus_t status = multiply(ready, call, stream);
       status != CUBLAS_STATUS_SUCCESS)
     library.check(status, "in a GEMM " + ready.shape.text());
 }
 
-const CublasGemm::Ready &CublasGemm::find(const GemmCall &call,
-                                          CUstream stream) {
+const CublasGemm::Ready &CublasGemm::find(const GemmCall &call) {
   const GemmShape shape(call);
   if (const auto found = known.find(shape); found != known.end()) {
     latest.splice(latest.begin(), latest, found->second);
     return latest.front();
   }
-  latest.push_front(prepare(shape, call, stream));
+  latest.push_front(prepare(shape, call));
   known.emplace(shape, latest.begin());
   if (latest.size() > mostShapes) {
     known.erase(latest.back().shape);
@@ -50,7 +36,7 @@ const CublasGemm::Ready &CublasGemm::find(const GemmCall &call,
 }
 
 CublasGemm::Ready CublasGemm::prepare(const GemmShape &shape,
-                                      const GemmCall &call, CUstream stream) {
+                                      const GemmCall &call) const {
   using plan::DType;
   const bool isKnown =
       call.outDtype == call.dtype ||
@@ -62,17 +48,8 @@ CublasGemm::Ready CublasGemm::prepare(const GemmShape &shape,
                     plan::EnumNameDType(call.outDtype),
                 "", "compile such products to kernels");
   Ready ready{shape, GemmDescription(library, shape), {}};
-  if (const auto *chosen = algorithms.chosen(shape, ready.description)) {
-    ready.algorithm = *chosen;
-    return ready;
-  }
-  const auto candidates = algorithms.propose(shape, ready.description);
-  ready.algorithm = candidates.front();
-  // A product that adds to C cannot be tried: it would be added again.
-  if (tunes && shape.overwrites) {
-    ready.algorithm = fastest(candidates, ready, call, stream);
-    algorithms.choose(shape, ready.algorithm);
-  }
+  ready.algorithm =
+      chooseAlgorithm(library, handle, shape, ready.description);
   return ready;
 }
 
@@ -91,69 +68,6 @@ cublasStatus_t CublasGemm::multiply(const Ready &ready, const GemmCall &call,
       &description.c, c, &description.c, &ready.algorithm,
       call.workspaceBytes ? reinterpret_cast<void *>(call.workspace) : nullptr,
       call.workspaceBytes, stream);
-}
-
-//===--- Trials -------------------------------------------------------------//
-
-namespace {
-
-/// An event that takes the time.
-class Instant {
-public:
-  explicit Instant(const DriverApi &driver) : driver(driver) {
-    driver.check(driver.cuEventCreate(&event, CU_EVENT_DEFAULT),
-                 "making an event");
-  }
-  ~Instant() { driver.cuEventDestroy(event); }
-  Instant(const Instant &) = delete;
-  Instant &operator=(const Instant &) = delete;
-
-  void take(CUstream stream) {
-    driver.check(driver.cuEventRecord(event, stream), "timing a GEMM");
-  }
-  /// Milliseconds from `begin`; waits for this one.
-  float since(const Instant &begin) const {
-    driver.check(driver.cuEventSynchronize(event), "timing a GEMM");
-    float time = 0;
-    driver.check(driver.cuEventElapsedTime(&time, begin.event, event),
-                 "timing a GEMM");
-    return time;
-  }
-
-private:
-  const DriverApi &driver;
-  CUevent event = nullptr;
-};
-
-} // namespace
-
-/// The one with the lowest median of three runs, after one to warm up. Those that
-/// fail are left out.
-cublasLtMatmulAlgo_t
-CublasGemm::fastest(const std::vector<cublasLtMatmulAlgo_t> &candidates,
-                    Ready &ready, const GemmCall &call, CUstream stream) {
-  Instant begin(driver), end(driver);
-  cublasLtMatmulAlgo_t best = candidates.front();
-  float bestTime = -1;
-  for (const cublasLtMatmulAlgo_t &candidate : candidates) {
-    ready.algorithm = candidate;
-    if (multiply(ready, call, stream) != CUBLAS_STATUS_SUCCESS)
-      continue;
-    std::array<float, 3> times;
-    bool works = true;
-    for (float &time : times) {
-      begin.take(stream);
-      works &= multiply(ready, call, stream) == CUBLAS_STATUS_SUCCESS;
-      end.take(stream);
-      time = end.since(begin);
-    }
-    std::sort(times.begin(), times.end());
-    if (works && (bestTime < 0 || times[1] < bestTime)) {
-      best = candidate;
-      bestTime = times[1];
-    }
-  }
-  return best;
 }
 
 } // namespace fsdpq::rt

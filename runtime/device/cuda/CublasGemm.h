@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/device/cuda/DriverApi.h"
-#include "runtime/device/cuda/GemmAlgorithms.h"
+#include "runtime/device/cuda/GemmShape.h"
 
 #include <list>
 #include <memory>
@@ -14,20 +14,13 @@ namespace fsdpq::rt {
 /// a shape is kept, for the latest `mostShapes`.
 class CublasGemm {
 public:
-  CublasGemm(const DriverApi &driver, const std::string &gpu);
+  CublasGemm();
   ~CublasGemm();
   CublasGemm(const CublasGemm &) = delete;
   CublasGemm &operator=(const CublasGemm &) = delete;
 
   /// k > 0. Error 4004: types that there is no GEMM for.
   void run(const GemmCall &call, CUstream stream);
-
-  /// Whether products that overwrite C are tried with several algorithms when
-  /// they are first computed, which waits for the stream.
-  void setTuning(bool isOn) { tunes = isOn; }
-
-  std::string exportChoices() const { return algorithms.exportChoices(); }
-  bool importChoices(const std::string &json);
 
 private:
   struct Ready {
@@ -41,19 +34,13 @@ private:
 
   static constexpr size_t mostShapes = 4096;
 
-  const Ready &find(const GemmCall &call, CUstream stream);
-  Ready prepare(const GemmShape &shape, const GemmCall &call, CUstream stream);
-  cublasLtMatmulAlgo_t
-  fastest(const std::vector<cublasLtMatmulAlgo_t> &candidates, Ready &ready,
-          const GemmCall &call, CUstream stream);
+  const Ready &find(const GemmCall &call);
+  Ready prepare(const GemmShape &shape, const GemmCall &call) const;
   cublasStatus_t multiply(const Ready &ready, const GemmCall &call,
                           CUstream stream) const;
 
-  const DriverApi &driver;
   const CublasLt &library;
   cublasLtHandle_t handle;
-  GemmAlgorithms algorithms;
-  bool tunes = false;
 
   std::list<Ready> latest; ///< the one used last first
   std::unordered_map<GemmShape, std::list<Ready>::iterator, Hash> known;

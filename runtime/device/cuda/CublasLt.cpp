@@ -10,12 +10,10 @@ const CublasLt &CublasLt::get() {
     CublasLt api;
 #define FSDPQ_LOAD(name) api.name = library.function<decltype(api.name)>(#name);
     FSDPQ_LOAD(cublasLtGetStatusName)
-    FSDPQ_LOAD(cublasLtGetVersion)
     FSDPQ_LOAD(cublasLtCreate)
     FSDPQ_LOAD(cublasLtDestroy)
     FSDPQ_LOAD(cublasLtMatmul)
     FSDPQ_LOAD(cublasLtMatmulAlgoGetHeuristic)
-    FSDPQ_LOAD(cublasLtMatmulAlgoCheck)
     FSDPQ_LOAD(cublasLtMatmulDescInit_internal)
     FSDPQ_LOAD(cublasLtMatmulDescSetAttribute)
     FSDPQ_LOAD(cublasLtMatrixLayoutInit_internal)

@@ -84,7 +84,6 @@ struct CublasLt {
   static const CublasLt &get();
 
   const char *(*cublasLtGetStatusName)(cublasStatus_t);
-  size_t (*cublasLtGetVersion)();
   cublasStatus_t (*cublasLtCreate)(cublasLtHandle_t *);
   cublasStatus_t (*cublasLtDestroy)(cublasLtHandle_t);
   cublasStatus_t (*cublasLtMatmul)(
@@ -98,11 +97,6 @@ struct CublasLt {
       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
       cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t, int most,
       cublasLtMatmulHeuristicResult_t *, int *count);
-  cublasStatus_t (*cublasLtMatmulAlgoCheck)(
-      cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a,
-      cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
-      cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *,
-      cublasLtMatmulHeuristicResult_t *);
   cublasStatus_t (*cublasLtMatmulDescInit_internal)(cublasLtMatmulDesc_t,
                                                     size_t bytes,
                                                     cublasComputeType_t,

@@ -204,7 +204,7 @@ struct CudaDevice::Impl {
 
   CublasGemm &products() {
     if (!gemms)
-      gemms.emplace(driver, info.name);
+      gemms.emplace();
     return *gemms;
   }
 
@@ -449,23 +449,6 @@ void CudaDevice::fill(DeviceAddress to, uint8_t value, int64_t bytes,
                     "filling memory of the GPU");
       },
       [&] { return "a fill of " + std::to_string(bytes) + " bytes"; });
-}
-
-//===--- GEMM algorithms ----------------------------------------------------//
-
-void CudaDevice::tuneGemms(bool isOn) {
-  impl->enter();
-  impl->products().setTuning(isOn);
-}
-
-std::string CudaDevice::gemmChoices() {
-  impl->enter();
-  return impl->products().exportChoices();
-}
-
-bool CudaDevice::useGemmChoices(const std::string &json) {
-  impl->enter();
-  return impl->products().importChoices(json);
 }
 
 } // namespace fsdpq::rt

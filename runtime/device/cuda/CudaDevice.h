@@ -53,15 +53,6 @@ public:
   /// Bytes in use on this GPU by all processes, as the driver counts them.
   uint64_t usedBytes() const;
 
-  /// Whether products that overwrite their result are tried with several algorithms
-  /// when they are first computed; at first they are not.
-  void tuneGemms(bool isOn);
-  /// What was found out so, as JSON.
-  std::string gemmChoices();
-  /// Takes it over from another rank or an earlier run; false if it was made with
-  /// another cuBLASLt or on another kind of GPU. Error 4009 if it is something else.
-  bool useGemmChoices(const std::string &json);
-
   /// Ends the work of this device: calls throw `cause` from now on, and tasks of
   /// the host that wait are dropped. By any thread. The first cause stays.
   void fail(std::exception_ptr cause);

@@ -1,13 +1,6 @@
-#include "runtime/device/cuda/GemmAlgorithms.h"
-
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <nlohmann/json.hpp>
+#include "runtime/device/cuda/GemmShape.h"
 
 namespace fsdpq::rt {
-
-using nlohmann::json;
 
 //===--- Shapes -------------------------------------------------------------//
 
@@ -111,9 +104,9 @@ GemmDescription::GemmDescription(const CublasLt &library,
 
 //===--- Algorithms ---------------------------------------------------------//
 
-std::vector<cublasLtMatmulAlgo_t>
-GemmAlgorithms::propose(const GemmShape &shape,
-                        const GemmDescription &description) const {
+cublasLtMatmulAlgo_t
+chooseAlgorithm(const CublasLt &library, cublasLtHandle_t handle,
+                const GemmShape &shape, const GemmDescription &description) {
   const std::string where = "choosing how to compute a GEMM " + shape.text();
   cublasLtMatmulPreferenceOpaque_t preference;
   library.check(library.cublasLtMatmulPreferenceInit_internal(
@@ -136,102 +129,18 @@ GemmAlgorithms::propose(const GemmShape &shape,
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32_t(shape.alignC));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, uint32_t(shape.alignC));
 
-  std::array<cublasLtMatmulHeuristicResult_t, mostProposals> results;
+  cublasLtMatmulHeuristicResult_t result;
   int count = 0;
   GemmDescription copy = description; // the library takes no const pointers
   const cublasStatus_t status = library.cublasLtMatmulAlgoGetHeuristic(
       handle, &copy.operation, &copy.b, &copy.a, &copy.c, &copy.c, &preference,
-      mostProposals, results.data(), &count);
-  std::vector<cublasLtMatmulAlgo_t> proposals;
-  if (status == CUBLAS_STATUS_SUCCESS)
-    for (int i = 0; i < count; ++i)
-      if (results[static_cast<size_t>(i)].state == CUBLAS_STATUS_SUCCESS)
-        proposals.push_back(results[static_cast<size_t>(i)].algo);
-  if (proposals.empty())
+      /*requestedAlgoCount=*/1, &result, &count);
+  if (status != CUBLAS_STATUS_SUCCESS || count == 0 ||
+      result.state != CUBLAS_STATUS_SUCCESS)
     throw Error(4004, ExitCode::RunFailure,
                 "cuBLASLt cannot compute a GEMM " + shape.text() + ": " +
                     library.cublasLtGetStatusName(status));
-  return proposals;
-}
-
-const cublasLtMatmulAlgo_t *
-GemmAlgorithms::chosen(const GemmShape &shape,
-                       const GemmDescription &description) const {
-  if (choices.empty())
-    return nullptr;
-  const auto found = choices.find(shape.text());
-  if (found == choices.end())
-    return nullptr;
-  GemmDescription copy = description;
-  cublasLtMatmulHeuristicResult_t result;
-  const cublasStatus_t status = library.cublasLtMatmulAlgoCheck(
-      handle, &copy.operation, &copy.b, &copy.a, &copy.c, &copy.c,
-      &found->second, &result);
-  return status == CUBLAS_STATUS_SUCCESS &&
-                 result.workspaceSize <= shape.workspaceBytes
-             ? &found->second
-             : nullptr;
-}
-
-void GemmAlgorithms::choose(const GemmShape &shape,
-                            const cublasLtMatmulAlgo_t &algorithm) {
-  choices.insert_or_assign(shape.text(), algorithm);
-}
-
-//===--- Files --------------------------------------------------------------//
-
-static std::string hexOf(const cublasLtMatmulAlgo_t &algorithm) {
-  static constexpr char digits[] = "0123456789abcdef";
-  const auto *bytes = reinterpret_cast<const unsigned char *>(&algorithm);
-  std::string text;
-  for (size_t i = 0; i < sizeof algorithm; ++i) {
-    text += digits[bytes[i] >> 4];
-    text += digits[bytes[i] & 15];
-  }
-  return text;
-}
-
-static bool readHex(const std::string &text, cublasLtMatmulAlgo_t &algorithm) {
-  auto *bytes = reinterpret_cast<unsigned char *>(&algorithm);
-  if (text.size() != 2 * sizeof algorithm)
-    return false;
-  for (size_t i = 0; i < sizeof algorithm; ++i) {
-    const char *begin = text.data() + 2 * i;
-    if (std::from_chars(begin, begin + 2, bytes[i], 16).ptr != begin + 2)
-      return false;
-  }
-  return true;
-}
-
-std::string GemmAlgorithms::exportChoices() const {
-  json list = json::object();
-  for (const auto &[shape, algorithm] : choices)
-    list[shape] = hexOf(algorithm);
-  return json{{"cublasLt", library.cublasLtGetVersion()},
-              {"gpu", gpu},
-              {"algorithms", list}}
-      .dump(1);
-}
-
-bool GemmAlgorithms::importChoices(const std::string &text) {
-  const auto refuse = [](const std::string &what) -> Error {
-    return Error(4009, ExitCode::BadInput,
-                 "what should be GEMM algorithms is not: " + what);
-  };
-  const json file = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!file.is_object() || !file.contains("cublasLt") ||
-      !file.contains("gpu") || !file.contains("algorithms") ||
-      !file["algorithms"].is_object())
-    throw refuse("no JSON object with cublasLt, gpu and algorithms");
-  if (file["cublasLt"] != library.cublasLtGetVersion() || file["gpu"] != gpu)
-    return false;
-  std::map<std::string, cublasLtMatmulAlgo_t> read;
-  for (const auto &[shape, hex] : file["algorithms"].items())
-    if (!hex.is_string() || !readHex(hex.get<std::string>(), read[shape]))
-      throw refuse("the algorithm of \"" + shape + "\"");
-  for (const auto &[shape, algorithm] : read)
-    choices.insert_or_assign(shape, algorithm);
-  return true;
+  return result.algo;
 }
 
 } // namespace fsdpq::rt

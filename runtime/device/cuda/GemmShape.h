@@ -1,13 +1,11 @@
-//===- GemmAlgorithms.h - How cuBLASLt computes a product -------*- C++ -*-===//
+//===- GemmShape.h - A product and how cuBLASLt computes it -----*- C++ -*-===//
 #pragma once
 
 #include "runtime/device/Device.h"
 #include "runtime/device/cuda/CublasLt.h"
 
 #include <cstdint>
-#include <map>
 #include <string>
-#include <vector>
 
 namespace fsdpq::rt {
 
@@ -24,7 +22,7 @@ struct GemmShape {
   bool operator==(const GemmShape &) const = default;
   size_t hash() const;
   /// "bf16>f32 nt 4096x14336x4096 ld 4096,4096,14336 new align 256,256,256
-  /// workspace 33554432": messages and files name shapes so.
+  /// workspace 33554432": messages name shapes so.
   std::string text() const;
 };
 
@@ -37,38 +35,11 @@ struct GemmDescription {
   cublasLtMatrixLayoutOpaque_t a, b, c; ///< of the own A, B and C
 };
 
-/// Algorithms that were chosen, and those that the library proposes. Sums are
-/// never taken by atomic additions: equal calls give equal bits.
-class GemmAlgorithms {
-public:
-  /// `gpu`: choices hold for GPUs of this name.
-  GemmAlgorithms(const CublasLt &library, cublasLtHandle_t handle,
-                 std::string gpu)
-      : library(library), handle(handle), gpu(std::move(gpu)) {}
-
-  static constexpr int mostProposals = 8;
-
-  /// The library's, best first. Error 4004 if it cannot compute the product.
-  std::vector<cublasLtMatmulAlgo_t>
-  propose(const GemmShape &shape, const GemmDescription &description) const;
-
-  /// The one that was chosen for the shape, if the library still takes it.
-  const cublasLtMatmulAlgo_t *chosen(const GemmShape &shape,
-                                     const GemmDescription &description) const;
-  void choose(const GemmShape &shape, const cublasLtMatmulAlgo_t &algorithm);
-
-  /// The choices as JSON, for other ranks and later runs.
-  std::string exportChoices() const;
-  /// Takes choices over; false, and nothing is taken, if they were made with
-  /// another version of the library or for another GPU. Error 4009 (BadInput) for
-  /// what is no list of choices.
-  bool importChoices(const std::string &json);
-
-private:
-  const CublasLt &library;
-  cublasLtHandle_t handle;
-  std::string gpu;
-  std::map<std::string, cublasLtMatmulAlgo_t> choices; ///< by a shape's text
-};
+/// How the library proposes to compute the product. Sums are never taken by atomic
+/// additions: equal calls give equal bits. Error 4004 if it cannot compute it.
+cublasLtMatmulAlgo_t chooseAlgorithm(const CublasLt &library,
+                                     cublasLtHandle_t handle,
+                                     const GemmShape &shape,
+                                     const GemmDescription &description);
 
 } // namespace fsdpq::rt

@@ -80,12 +80,10 @@ constexpr size_t count(Result (*)(Parameters...)) {
                 count(decltype (&::name)(nullptr)))
 
 SAME_PARAMETERS(CublasLt, cublasLtGetStatusName);
-SAME_PARAMETERS(CublasLt, cublasLtGetVersion);
 SAME_PARAMETERS(CublasLt, cublasLtCreate);
 SAME_PARAMETERS(CublasLt, cublasLtDestroy);
 SAME_PARAMETERS(CublasLt, cublasLtMatmul);
 SAME_PARAMETERS(CublasLt, cublasLtMatmulAlgoGetHeuristic);
-SAME_PARAMETERS(CublasLt, cublasLtMatmulAlgoCheck);
 SAME_PARAMETERS(CublasLt, cublasLtMatmulDescInit_internal);
 SAME_PARAMETERS(CublasLt, cublasLtMatmulDescSetAttribute);
 SAME_PARAMETERS(CublasLt, cublasLtMatrixLayoutInit_internal);

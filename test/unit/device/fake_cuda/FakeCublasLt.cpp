@@ -2,7 +2,6 @@
 #include "test/unit/device/fake_cuda/FakeCuda.h"
 #include "test/unit/device/fake_cuda/FakeStreams.h"
 
-#include <chrono>
 #include <cstring>
 
 using namespace fsdpq::fake;
@@ -56,11 +55,6 @@ void store(const Layout &layout, void *data, int64_t row, int64_t column,
     bits += 0x7fff + (bits >> 16 & 1);
     static_cast<uint16_t *>(data)[index] = static_cast<uint16_t>(bits >> 16);
   }
-}
-
-/// Algorithm 2 is the fastest.
-std::chrono::microseconds timeOf(uint64_t algorithm) {
-  return std::chrono::microseconds(algorithm == 2 ? 0 : 500 * algorithm);
 }
 
 } // namespace
@@ -147,17 +141,6 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
   }
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t
-cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t,
-                        cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                        cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                        const cublasLtMatmulAlgo_t *algorithm,
-                        cublasLtMatmulHeuristicResult_t *result) {
-  *result = {};
-  result->algo = *algorithm;
-  return algorithm->data[0] <= 3 ? CUBLAS_STATUS_SUCCESS
-                                 : CUBLAS_STATUS_INVALID_VALUE;
-}
 
 cublasStatus_t
 cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operationIn,
@@ -195,8 +178,7 @@ cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operationIn,
                               columns, workspace, workspaceBytes});
   }
   reinterpret_cast<Stream *>(stream)->give(
-      [=, time = timeOf(algorithm->data[0])] {
-        std::this_thread::sleep_for(time);
+      [=] {
         for (int64_t j = 0; j < columns; ++j)
           for (int64_t i = 0; i < rows; ++i) {
             double sum = 0;
