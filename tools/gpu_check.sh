@@ -11,6 +11,7 @@
 #   speed      training steps of 7B, 8B and 70B shapes
 #   peers      the same with transformers, peft, bitsandbytes (and liger-kernel)
 #   sanitizer  compute-sanitizer on a tiny training step
+# Ends with 1 if any check failed or a part gave no result.
 set -uo pipefail
 programs=$(cd "$1" && pwd)
 results=$2
@@ -22,8 +23,15 @@ export PATH="$programs/bin:$PATH" FSDPQ_CACHE="${FSDPQ_CACHE:-$results/cache}"
 export NCCL_NVLS_ENABLE=0
 configs=$root/test/gpu/configs
 
+failed=0
+fail() {
+  echo "FAILED: $*"
+  failed=1
+}
+
 part_kernels() {
-  fsdpq_gpu kernels --seconds 60 >"$results/kernels.jsonl" 2>"$results/kernels.err"
+  fsdpq_gpu kernels --seconds 120 >"$results/kernels.jsonl" 2>"$results/kernels.err" ||
+    fail "kernels"
   grep -c '"passed": true' "$results/kernels.jsonl" | sed 's/^/kernels passed: /'
   grep '"passed": false' "$results/kernels.jsonl" | cut -c1-400 | head -40
 }
@@ -31,11 +39,11 @@ part_kernels() {
 part_attention() {
   fsdpq_gpu attention "$results/attention" >/dev/null
   timeout 150 python3 "$root/test/gpu/attention_check.py" "$results/attention" --jobs 3 --limit 25 \
-    >"$results/attention.jsonl" 2>&1
+    >"$results/attention.jsonl" 2>&1 || fail "attention"
   grep '"ok": false' "$results/attention.jsonl" | cut -c1-300 | head
   tail -1 "$results/attention.jsonl"
   timeout 120 python3 "$root/test/gpu/attention_check.py" "$results/attention" --time --limit 40 \
-    >"$results/attention-time.jsonl" 2>&1
+    >"$results/attention-time.jsonl" 2>&1 || fail "times of attention"
   rm -rf "$results/attention"
 }
 
@@ -47,6 +55,7 @@ part_traces() {
     (cd "$root/test/oracle" &&
       timeout 40 python3 train_trace.py $case "$results/scratch" --device cuda) >"$results/trace.out" 2>&1
     status=$?
+    ((status == 0)) || fail "trace $case"
     { echo "== $case: exit code $status"; tail -4 "$results/trace.out"; } >>"$results/traces.txt"
     echo "$case: $status: $(tail -1 "$results/trace.out" | cut -c1-200)"
   done
@@ -59,7 +68,7 @@ step() {
   shift 4
   timeout 200 fsdpq_gpu step --config "$configs/$config.json" --models "$root/models" --name "$name" \
     --rows "$rows" --length "$length" --cache "$FSDPQ_CACHE" "$@" \
-    >>"$results/speed.jsonl" 2>"$results/$name.table" || { echo "$name failed"; tail -5 "$results/$name.table"; }
+    >>"$results/speed.jsonl" 2>"$results/$name.table" || { fail "$name"; tail -5 "$results/$name.table"; return; }
   tail -1 "$results/speed.jsonl"
 }
 
@@ -78,7 +87,7 @@ part_peers() {
   local liger
   for liger in "" --liger; do
     timeout 150 python3 "$root/test/bench/peers.py" --config "$configs/llama2-7b.json" --rows 4 --length 2048 $liger \
-      >>"$results/peers.jsonl" 2>"$results/peers.err" || tail -3 "$results/peers.err"
+      >>"$results/peers.jsonl" 2>"$results/peers.err" || { fail "peers $liger"; tail -3 "$results/peers.err"; }
   done
   cat "$results/peers.jsonl"
 }
@@ -87,6 +96,7 @@ part_sanitizer() {
   (cd "$root/test/oracle" &&
     timeout 200 compute-sanitizer --target-processes all --log-file "$results/sanitizer.txt" \
       python3 train_trace.py qlora_nf4_dq_bf16 "$results/scratch" --device cuda) >"$results/sanitizer.out" 2>&1
+  grep -q "ERROR SUMMARY: 0 errors" "$results/sanitizer.txt" || fail "sanitizer"
   tail -3 "$results/sanitizer.txt"
   rm -rf "$results/scratch"
 }
@@ -99,3 +109,4 @@ for part in "${parts[@]}"; do
   "part_$part"
   echo "=== $part took $((SECONDS - begun)) s"
 done
+exit $failed

@@ -45,6 +45,25 @@ struct LaunchArg {
     int64_t integer;
     double real;
   };
+
+  static LaunchArg ofAddress(DeviceAddress value) {
+    LaunchArg arg;
+    arg.kind = Kind::Address;
+    arg.address = value;
+    return arg;
+  }
+  static LaunchArg ofInteger(int64_t value) {
+    LaunchArg arg;
+    arg.kind = Kind::Integer;
+    arg.integer = value;
+    return arg;
+  }
+  static LaunchArg ofReal(double value) {
+    LaunchArg arg;
+    arg.kind = Kind::Real;
+    arg.real = value;
+    return arg;
+  }
 };
 
 /// C[m,n] = alpha * op(A)[m,k] * op(B)[k,n] + beta * C, row-major; pitches in

@@ -44,19 +44,27 @@ static void put(uint8_t *at, ElementKind kind, double value) {
   }
 }
 
+/// In [0, 1). Arrays have many millions of elements: the standard library's
+/// generators take seconds for each.
+static double nextUniform(uint64_t &state) {
+  state ^= state << 13; // Marsaglia, "Xorshift RNGs", 2003
+  state ^= state >> 7;
+  state ^= state << 17;
+  return static_cast<double>(state >> 11) * 0x1p-53;
+}
+
 std::vector<std::vector<uint8_t>> Case::makeArrays() const {
   std::vector<std::vector<uint8_t>> result;
-  std::mt19937 generator(42);
+  uint64_t state = 42;
   for (const Array &array : arrays) {
     const size_t size = bytesOf(array.kind);
     std::vector<uint8_t> bytes(array.count * size, 0xA5);
-    std::uniform_real_distribution<double> uniform(array.low, array.high);
     for (int64_t i = 0; i < array.count; ++i) {
       uint8_t *at = &bytes[i * size];
       if (!array.values.empty())
         put(at, array.kind, array.values[i]);
       else if (array.role != Role::Out)
-        put(at, array.kind, uniform(generator));
+        put(at, array.kind, array.low + (array.high - array.low) * nextUniform(state));
       else if (array.kind != ElementKind::I32 && array.kind != ElementKind::I8)
         put(at, array.kind, NAN);
     }

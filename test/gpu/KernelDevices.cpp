@@ -20,24 +20,12 @@ constexpr uint8_t guardValue = 0xC3;
 std::vector<LaunchArg> makeArguments(const Case &checked,
                                      const std::vector<DeviceAddress> &addresses) {
   std::vector<LaunchArg> arguments;
-  for (DeviceAddress address : addresses) {
-    LaunchArg argument;
-    argument.kind = LaunchArg::Kind::Address;
-    argument.address = address;
-    arguments.push_back(argument);
-  }
-  for (int64_t integer : checked.integers) {
-    LaunchArg argument;
-    argument.kind = LaunchArg::Kind::Integer;
-    argument.integer = integer;
-    arguments.push_back(argument);
-  }
-  for (double real : checked.reals) {
-    LaunchArg argument;
-    argument.kind = LaunchArg::Kind::Real;
-    argument.real = real;
-    arguments.push_back(argument);
-  }
+  for (DeviceAddress address : addresses)
+    arguments.push_back(LaunchArg::ofAddress(address));
+  for (int64_t integer : checked.integers)
+    arguments.push_back(LaunchArg::ofInteger(integer));
+  for (double real : checked.reals)
+    arguments.push_back(LaunchArg::ofReal(real));
   return arguments;
 }
 

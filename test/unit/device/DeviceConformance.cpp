@@ -61,27 +61,6 @@ std::vector<float> randomFloats(size_t count, unsigned seed) {
   return values;
 }
 
-LaunchArg address(DeviceAddress value) {
-  LaunchArg arg;
-  arg.kind = LaunchArg::Kind::Address;
-  arg.address = value;
-  return arg;
-}
-
-LaunchArg integer(int64_t value) {
-  LaunchArg arg;
-  arg.kind = LaunchArg::Kind::Integer;
-  arg.integer = value;
-  return arg;
-}
-
-LaunchArg real(double value) {
-  LaunchArg arg;
-  arg.kind = LaunchArg::Kind::Real;
-  arg.real = value;
-  return arg;
-}
-
 } // namespace
 
 //===--- Memory -------------------------------------------------------------//
@@ -156,7 +135,7 @@ TEST_P(DeviceConformance, EachItemIsExecutedOnce) {
   for (int64_t grid : {-1, 0, 1, 2, 3, 7, 64, 1000, 100001}) {
     const size_t items = static_cast<size_t>(std::max<int64_t>(grid, 0));
     Array<int32_t> visits(*device, std::vector<int32_t>(items + 1, 0));
-    const LaunchArg args[] = {address(visits.at())};
+    const LaunchArg args[] = {LaunchArg::ofAddress(visits.at())};
     device->launch(*kernel, args, 1, grid, 0);
     device->launch(*kernel, args, 1, grid, 0);
     std::vector<int32_t> expected(items, 2);
@@ -171,9 +150,9 @@ TEST_P(DeviceConformance, ArgumentsAreReadBeforeTheReturn) {
   std::vector<float> input(300);
   std::iota(input.begin(), input.end(), 0.f);
   Array<float> x(*device, input), y(*device, std::vector<float>(300));
-  LaunchArg args[] = {address(x.at()), address(y.at()), integer(-3), real(0.5)};
+  LaunchArg args[] = {LaunchArg::ofAddress(x.at()), LaunchArg::ofAddress(y.at()), LaunchArg::ofInteger(-3), LaunchArg::ofReal(0.5)};
   device->launch(*kernel, args, 4, 300, 0);
-  args[2] = integer(1000);
+  args[2] = LaunchArg::ofInteger(1000);
   std::vector<float> expected;
   for (float value : input)
     expected.push_back(0.5f * value - 3);
@@ -184,8 +163,8 @@ TEST_P(DeviceConformance, WorkOfAStreamIsInOrder) {
   auto device = GetParam().make();
   auto kernel = device->loadKernel(GetParam().kernel("scale_shift"));
   Array<float> x(*device, std::vector<float>(4096));
-  const LaunchArg args[] = {address(x.at()), address(x.at()), integer(1),
-                            real(2)};
+  const LaunchArg args[] = {LaunchArg::ofAddress(x.at()), LaunchArg::ofAddress(x.at()), LaunchArg::ofInteger(1),
+                            LaunchArg::ofReal(2)};
   device->fill(x.at(), 0, 4096 * sizeof(float), 0);
   for (int i = 0; i < 10; ++i)
     device->launch(*kernel, args, 4, 4096, 0);
@@ -414,9 +393,9 @@ TEST_P(DeviceConformance, EveryStreamExecutesEverything) {
     call.b = b.at();
     call.c = c.at();
     device->gemm(call, stream);
-    LaunchArg args[] = {address(c.at()), address(c.at()), integer(10), real(2)};
+    LaunchArg args[] = {LaunchArg::ofAddress(c.at()), LaunchArg::ofAddress(c.at()), LaunchArg::ofInteger(10), LaunchArg::ofReal(2)};
     device->launch(*kernel, args, 4, 4, stream);
-    args[2] = integer(-1); // Arguments are read before the return.
+    args[2] = LaunchArg::ofInteger(-1); // Arguments are read before the return.
     device->copy(d.at(), c.at(), 4 * sizeof(float), stream);
     device->fill(d.at(), 0, sizeof(float), stream);
     // Downloads wait for all streams.
@@ -572,7 +551,7 @@ TEST_P(DeviceConformance, FailuresOfAStreamReachLaterCalls) {
     auto device = prepared(GetParam());
     auto kernel = device->loadKernel(GetParam().kernel("count_visits"));
     Array<int32_t> visits(*device, {0});
-    const LaunchArg args[] = {address(visits.at())};
+    const LaunchArg args[] = {LaunchArg::ofAddress(visits.at())};
     std::atomic<bool> later = false;
     const int given = errorId([&] {
       device->hostCall(

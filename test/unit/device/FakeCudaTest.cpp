@@ -64,27 +64,6 @@ INSTANTIATE_TEST_SUITE_P(FakeCuda, DeviceConformance,
                               {DType::F64, DType::F64}}}),
                          [](const auto &info) { return info.param.name; });
 
-LaunchArg address(DeviceAddress value) {
-  LaunchArg arg;
-  arg.kind = LaunchArg::Kind::Address;
-  arg.address = value;
-  return arg;
-}
-
-LaunchArg integer(int64_t value) {
-  LaunchArg arg;
-  arg.kind = LaunchArg::Kind::Integer;
-  arg.integer = value;
-  return arg;
-}
-
-LaunchArg real(double value) {
-  LaunchArg arg;
-  arg.kind = LaunchArg::Kind::Real;
-  arg.real = value;
-  return arg;
-}
-
 template <typename Action>
 std::string errorOf(int id, const Action &action) {
   try {
@@ -189,7 +168,7 @@ TEST_F(FakeCuda, ArgumentsAreFollowedByTheNumberOfItems) {
   CudaDevice device(0);
   auto kernel = device.loadKernel(
       imageOf("unknown", keep(fake::makeCode("unknown", 3)), launchShape(100)));
-  const LaunchArg args[] = {address(0x1000), integer(-2), real(0.5)};
+  const LaunchArg args[] = {LaunchArg::ofAddress(0x1000), LaunchArg::ofInteger(-2), LaunchArg::ofReal(0.5)};
   device.launch(*kernel, args, 3, 1000, 0);
   device.synchronize();
   ASSERT_EQ(fakeCuda().launches.size(), 1u);
@@ -216,7 +195,7 @@ TEST_F(FakeCuda, BlocksAreAsManyAsTheProcessorsMayHave) {
 TEST_F(FakeCuda, OtherArgumentsThanTheCodesAreRefused) {
   CudaDevice device(0);
   auto kernel = device.loadKernel(knownKernel("count_visits"));
-  const LaunchArg args[] = {address(0x1000), integer(1)};
+  const LaunchArg args[] = {LaunchArg::ofAddress(0x1000), LaunchArg::ofInteger(1)};
   EXPECT_THAT(errorOf(4008, [&] { device.launch(*kernel, args, 2, 1, 0); }),
               HasSubstr("kernel 'count_visits' takes 2 parameters"));
   EXPECT_TRUE(fakeCuda().launches.empty());
@@ -231,7 +210,7 @@ TEST_F(FakeCuda, TensorMapsReachToTheEndOfTheMemoryAndAreEncodedOnce) {
               launchShape(0, 0,
                           {plan::TensorMap(1, 32, 16, 8, 40, 64),
                            plan::TensorMap(1, 64, 8, 0, 64, 64)})));
-  LaunchArg args[] = {integer(3), address(memory + 256)};
+  LaunchArg args[] = {LaunchArg::ofInteger(3), LaunchArg::ofAddress(memory + 256)};
   device.launch(*kernel, args, 2, 1, 0);
   device.launch(*kernel, args, 2, 1, 0);
   ASSERT_EQ(fakeCuda().maps.size(), 2u);
@@ -244,10 +223,10 @@ TEST_F(FakeCuda, TensorMapsReachToTheEndOfTheMemoryAndAreEncodedOnce) {
   EXPECT_THAT(fakeCuda().maps[1].extents, ElementsAre(64u, 198u));
   EXPECT_THAT(fakeCuda().launches[1].maps, ElementsAre(0u, 1u));
 
-  args[1] = address(memory);
+  args[1] = LaunchArg::ofAddress(memory);
   device.launch(*kernel, args, 2, 1, 0);
   EXPECT_THAT(fakeCuda().launches[2].maps, ElementsAre(2u, 3u));
-  args[1] = address(memory + 256);
+  args[1] = LaunchArg::ofAddress(memory + 256);
   device.launch(*kernel, args, 2, 1, 0);
   EXPECT_THAT(fakeCuda().launches[3].maps, ElementsAre(0u, 1u));
 
@@ -270,27 +249,27 @@ TEST_F(FakeCuda, TensorMapsThatCannotBeAreRefused) {
   const DeviceAddress memory = device.allocate(256, "rows");
   EXPECT_THAT(errorOf(4008,
                       [&] {
-                        launch({1, 8, 8, 0, 64, 64}, address(memory));
+                        launch({1, 8, 8, 0, 64, 64}, LaunchArg::ofAddress(memory));
                       }),
               HasSubstr("which is no slice"));
   EXPECT_THAT(errorOf(4008,
                       [&] {
-                        launch({0, 8, 8, 0, 64, 64}, integer(1));
+                        launch({0, 8, 8, 0, 64, 64}, LaunchArg::ofInteger(1));
                       }),
               HasSubstr("which is no slice"));
   EXPECT_THAT(errorOf(4008,
                       [&] {
-                        launch({0, 8, 8, 0, 64, 63}, address(memory));
+                        launch({0, 8, 8, 0, 64, 63}, LaunchArg::ofAddress(memory));
                       }),
               HasSubstr("64 columns with pitch 63"));
   EXPECT_THAT(errorOf(4008,
                       [&] {
-                        launch({0, 8, 8, 100, 64, 64}, address(memory));
+                        launch({0, 8, 8, 100, 64, 64}, LaunchArg::ofAddress(memory));
                       }),
               HasSubstr("0 rows"));
   EXPECT_THAT(errorOf(4008,
                       [&] {
-                        launch({0, 8, 8, 0, 60, 60}, address(memory));
+                        launch({0, 8, 8, 0, 60, 60}, LaunchArg::ofAddress(memory));
                       }),
               HasSubstr("rows of pitch 60"));
   device.free(memory, 256);
