@@ -41,8 +41,9 @@ CompileResult fsdpq::test::finishPlan(const std::string &ir,
   if (failed(compiled))
     return result;
   for (cpu::CompiledKernel &kernel : *compiled)
-    serialize.kernels[kernel.name] = {kernel.hash, kernel.text,
-                                      std::move(kernel.object)};
+    serialize.kernels[kernel.name] = {.hash = kernel.hash,
+                                      .text = kernel.text,
+                                      .code = std::move(kernel.object)};
   result.plan = serializePlan(plan, serialize);
   result.succeeded = true;
   return result;

@@ -103,8 +103,11 @@ public:
     manager.addPass(createTfmCheckDifferentiable());
     manager.addPass(createTfmAutodiff());
     manager.addPass(createKernOutline());
-    if (test.emitProducts)
-      manager.addPass(createKernSelectImpl({"emitted"}));
+    if (test.emitProducts) {
+      KernSelectImplOptions implementation;
+      implementation.impl = "emitted";
+      manager.addPass(createKernSelectImpl(implementation));
+    }
     if (failed(manager.run(*module)))
       return;
     auto architecture = *module->getOps<tfm::ArchitectureOp>().begin();
