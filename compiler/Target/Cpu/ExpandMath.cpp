@@ -75,11 +75,26 @@ struct ExpandExp : OpRewritePattern<math::ExpOp> {
   }
 };
 
+/// f64 to bf16 by way of f32, as the CUDA texts do it.
+struct TruncateByF32 : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.getType().isBF16() || !op.getIn().getType().isF64())
+      return failure();
+    Value single = arith::TruncFOp::create(rewriter, op.getLoc(),
+                                           rewriter.getF32Type(), op.getIn());
+    rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(), single);
+    return success();
+  }
+};
+
 } // namespace
 
 void cpu::expandMath(func::FuncOp function) {
   RewritePatternSet patterns(function.getContext());
-  patterns.add<ExpandExp>(function.getContext());
+  patterns.add<ExpandExp, TruncateByF32>(function.getContext());
   // Of f32 only; f64 stays with libm.
   populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
     return name == "math.log" || name == "math.tanh" || name == "math.erf";

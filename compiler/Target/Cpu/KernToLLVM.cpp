@@ -63,6 +63,44 @@ static LogicalResult lowerControlFlow(ModuleOp module) {
   return applyPartialConversion(module, target, std::move(patterns));
 }
 
+namespace {
+
+/// The bits of constants in bf16.
+struct Bf16ConstantBits : OpConversionPattern<arith::ConstantOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(arith::ConstantOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getType()).isBF16())
+      return failure();
+    Type type = getTypeConverter()->convertType(op.getType());
+    Attribute bits;
+    if (auto scalar = dyn_cast<FloatAttr>(op.getValue()))
+      bits = IntegerAttr::get(type, scalar.getValue().bitcastToAPInt());
+    else if (auto tile = dyn_cast<DenseElementsAttr>(op.getValue()))
+      bits = tile.bitcast(rewriter.getI16Type());
+    else
+      return failure();
+    rewriter.replaceOpWithNewOp<LLVM::ConstantOp>(op, type,
+                                                  cast<TypedAttr>(bits));
+    return success();
+  }
+};
+
+} // namespace
+
+/// bf16 is 16 bits to LLVM: nothing computes in it, and of selections between
+/// values in it the code generator makes calls into a run-time library.
+static void convertBf16ToBits(LLVMTypeConverter &converter,
+                              RewritePatternSet &patterns) {
+  converter.addConversion([](BFloat16Type type) -> Type {
+    return IntegerType::get(type.getContext(), 16);
+  });
+  patterns.add<Bf16ConstantBits>(converter, patterns.getContext(),
+                                 /*benefit=*/2);
+}
+
 static LogicalResult convertToLLVM(ModuleOp module) {
   MLIRContext *context = module.getContext();
   LowerToLLVMOptions options(context);
@@ -78,6 +116,7 @@ static LogicalResult convertToLLVM(ModuleOp module) {
   ub::populateUBToLLVMConversionPatterns(converter, patterns);
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
   populateFuncToLLVMConversionPatterns(converter, patterns);
+  convertBf16ToBits(converter, patterns);
   LLVMConversionTarget target(*context);
   target.addLegalOp<ModuleOp>();
   return applyFullConversion(module, target, std::move(patterns));

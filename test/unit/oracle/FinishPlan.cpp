@@ -40,10 +40,13 @@ CompileResult fsdpq::test::finishPlan(const std::string &ir,
   auto compiled = cpu::compileKernels(kernels, target, "", 0);
   if (failed(compiled))
     return result;
-  for (cpu::CompiledKernel &kernel : *compiled)
-    serialize.kernels[kernel.name] = {.hash = kernel.hash,
-                                      .text = kernel.text,
-                                      .code = std::move(kernel.object)};
+  for (cpu::CompiledKernel &kernel : *compiled) {
+    PlanKernel &finished = serialize.kernels[kernel.name];
+    finished.hash = kernel.hash;
+    finished.symbol = kernel.symbol;
+    finished.text = kernel.text;
+    finished.code = std::move(kernel.object);
+  }
   result.plan = serializePlan(plan, serialize);
   result.succeeded = true;
   return result;

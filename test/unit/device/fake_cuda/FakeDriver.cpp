@@ -242,9 +242,11 @@ CUresult CUDAAPI cuStreamDestroy(CUstream stream) {
   return CUDA_SUCCESS;
 }
 CUresult CUDAAPI cuStreamQuery(CUstream stream) {
+  // In this order: a stream that was idle has broken what it breaks.
+  const bool isIdle = streamOf(stream)->isIdle();
   if (const CUresult result = enter())
     return result;
-  return streamOf(stream)->isIdle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  return isIdle ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 CUresult CUDAAPI cuStreamSynchronize(CUstream stream) {
   streamOf(stream)->await();
