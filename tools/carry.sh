@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # Packs fsdpq_gpu for a machine that has neither LLVM nor this project's libraries:
-# MLIR and LLVM are linked in, other libraries lie beside it. It is the one program
-# to carry: bin/fsdpq-run there calls `fsdpq_gpu run`. See tools/gpu_check.sh.
+# MLIR and LLVM are linked in, other libraries lie beside it, and the test of devices.
+# bin/fsdpq-run there calls `fsdpq_gpu run`. See tools/gpu_check.sh.
 #
 #   tools/carry.sh FILE.tar.xz [BUILD]      BUILD: build (made by the preset release)
 set -euo pipefail
 file=${1:?usage: tools/carry.sh FILE.tar.xz [BUILD]}
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "${2:-$root/build}" && pwd)
-ninja -C "$build" carried-fsdpq_gpu
+ninja -C "$build" carried-fsdpq_gpu fsdpq_test_cuda_device
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 mkdir -p "$scratch/bin/lib"
-cp "$build/carried/fsdpq_gpu" "$scratch/bin"
+cp "$build/carried/fsdpq_gpu" "$build/unit/fsdpq_test_cuda_device" "$scratch/bin"
 # The C library is the machine's own; all others come along.
-ldd "$build/carried/fsdpq_gpu" | awk '$3 ~ /^\// {print $3}' |
+ldd "$scratch"/bin/fsdpq_* | awk '$3 ~ /^\// {print $3}' |
   grep -Ev '/(libc|libm|libdl|librt|libpthread|libresolv)\.so' |
   xargs -I{} cp -nL {} "$scratch/bin/lib"
 cat >"$scratch/bin/fsdpq-run" <<'EOF'

@@ -5,9 +5,12 @@
 #
 # PROGRAMS: the folder that tools/carry.sh's file was unpacked to. RESULTS: a folder
 # for one file a part, JSON lines. Parts, all if none is named:
+#   device     the contract of devices and communicators
 #   kernels    each kernel against the CPU back end (its own process, a time limit)
 #   attention  attention on many shapes against torch, and its speed
 #   traces     training as recorded by torch, on the GPU
+#   ranks      the same by 2 and 4 NCCL ranks, which may share a GPU
+#   curve      50 steps of the model $FSDPQ_CURVE_MODEL (first_layers.py) beside the CPU
 #   speed      training steps of 7B, 8B and 70B shapes
 #   peers      the same with transformers, peft, bitsandbytes (and liger-kernel)
 #   sanitizer  compute-sanitizer on a tiny training step
@@ -29,8 +32,14 @@ fail() {
   failed=1
 }
 
+part_device() {
+  LD_LIBRARY_PATH="$programs/bin/lib:${LD_LIBRARY_PATH:-}" timeout 100 "$programs/bin/fsdpq_test_cuda_device" >"$results/device.txt" 2>&1 || fail "device"
+  grep -a "FAILED" "$results/device.txt" | head
+  tail -2 "$results/device.txt"
+}
+
 part_kernels() {
-  fsdpq_gpu kernels --seconds 120 >"$results/kernels.jsonl" 2>"$results/kernels.err" ||
+  OMP_NUM_THREADS=4 fsdpq_gpu kernels --seconds 120 --jobs 5 >"$results/kernels.jsonl" 2>"$results/kernels.err" ||
     fail "kernels"
   grep -c '"passed": true' "$results/kernels.jsonl" | sed 's/^/kernels passed: /'
   grep '"passed": false' "$results/kernels.jsonl" | cut -c1-400 | head -40
@@ -47,19 +56,36 @@ part_attention() {
   rm -rf "$results/attention"
 }
 
-part_traces() {
-  : >"$results/traces.txt"
-  local case status
-  for case in full lora lora_bf16 qlora_nf4_dq qlora_nf4_dq_bf16 qlora_fp4 lora_accum2_clip_cosine \
-    lora_accum2_clip_linear lora_adam lora_sgd lora_adadelta lora_empty_micro_batch; do
+# FILE CASE...
+traces() {
+  local file=$results/$1 case status
+  shift
+  : >"$file"
+  for case; do
     (cd "$root/test/oracle" &&
-      timeout 40 python3 train_trace.py $case "$results/scratch" --device cuda) >"$results/trace.out" 2>&1
+      timeout 60 python3 train_trace.py "$case" "$results/scratch" --device cuda) >"$results/trace.out" 2>&1
     status=$?
     ((status == 0)) || fail "trace $case"
-    { echo "== $case: exit code $status"; tail -4 "$results/trace.out"; } >>"$results/traces.txt"
+    { echo "== $case: exit code $status"; tail -4 "$results/trace.out"; } >>"$file"
     echo "$case: $status: $(tail -1 "$results/trace.out" | cut -c1-200)"
   done
   rm -rf "$results/scratch" "$results/trace.out"
+}
+
+part_traces() {
+  traces traces.txt full lora lora_bf16 qlora_nf4_dq qlora_nf4_dq_bf16 qlora_fp4 lora_accum2_clip_cosine \
+    lora_accum2_clip_linear lora_adam lora_sgd lora_adadelta lora_empty_micro_batch
+}
+
+part_ranks() {
+  traces ranks.txt lora_dp1 lora_dp2 lora_dp4 lora_dp2_token lora_dp4_token
+}
+
+part_curve() {
+  timeout 200 python3 "$root/test/gpu/curve.py" "$FSDPQ_CURVE_MODEL" "$results/curve" \
+    >"$results/curve.jsonl" 2>"$results/curve.err" || { fail "curve"; tail -5 "$results/curve.err"; }
+  cat "$results/curve.jsonl"
+  rm -rf "$results/curve"
 }
 
 # NAME CONFIG ROWS LENGTH [option]...
@@ -95,14 +121,14 @@ part_peers() {
 part_sanitizer() {
   (cd "$root/test/oracle" &&
     timeout 200 compute-sanitizer --target-processes all --log-file "$results/sanitizer.txt" \
-      python3 train_trace.py qlora_nf4_dq_bf16 "$results/scratch" --device cuda) >"$results/sanitizer.out" 2>&1
+      python3 train_trace.py qlora_nf4_dq_bf16 "$results/scratch" --device cuda --max_steps 2) >"$results/sanitizer.out" 2>&1
   grep -q "ERROR SUMMARY: 0 errors" "$results/sanitizer.txt" || fail "sanitizer"
   tail -3 "$results/sanitizer.txt"
   rm -rf "$results/scratch"
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(kernels attention traces speed peers sanitizer)
+((${#parts[@]})) || parts=(device kernels attention traces ranks curve speed peers sanitizer)
 for part in "${parts[@]}"; do
   echo "=== $part"
   begun=$SECONDS

@@ -226,7 +226,19 @@ LogicalResult FunctionBuilder::buildBody(Block &body, Layers layers) {
   return success();
 }
 
-void FunctionBuilder::buildCall(kern::CallOp op) {
+/// `extent` without the number of the layer.
+static kern::ExtentAttr bindLayer(kern::ExtentAttr extent,
+                                  ArrayRef<int64_t> layers) {
+  if (extent.getScalar() != kern::layerScalar)
+    return extent;
+  // A loop's iterations are layers at equal distances.
+  Offsets numbers(layers.empty() ? ArrayRef<int64_t>(0) : layers);
+  return kern::ExtentAttr::get(
+      extent.getContext(), "", 1, 1, numbers.stride * extent.getMul(),
+      numbers.offset * extent.getMul() + extent.getAdd(), extent.getCap());
+}
+
+void FunctionBuilder::buildCall(kern::CallOp op, Layers layers) {
   SmallVector<Value> reads, writes;
   for (Value input : op.getInputs())
     llvm::append_range(reads, get(input));
@@ -240,8 +252,12 @@ void FunctionBuilder::buildCall(kern::CallOp op) {
     writes.push_back(makeOffset(
         slice, op.getOutOffsets() ? (*op.getOutOffsets())[index] * width : 0));
   }
+  SmallVector<Attribute> extents;
+  for (auto extent : op.getExtents().getAsRange<kern::ExtentAttr>())
+    extents.push_back(bindLayer(extent, layers));
   exec::LaunchOp::create(builder, op.getLoc(), op.getCalleeAttr(), reads, writes,
-                         op.getGrid(), op.getExtents(), op.getScalars(),
+                         op.getGrid(), builder.getArrayAttr(extents),
+                         op.getScalars(),
                          op.getFlopsAttr(), builder.getI64IntegerAttr(0));
 }
 
@@ -365,7 +381,7 @@ LogicalResult FunctionBuilder::buildOp(Operation &op, Layers layers) {
             /*stream=*/0);
         return success();
       })
-      .Case([&](kern::CallOp call) { return buildCall(call), success(); })
+      .Case([&](kern::CallOp call) { return buildCall(call, layers), success(); })
       .Case([&](kern::GemmOp gemm) { return buildGemm(gemm), success(); })
       .Case([&](tfm::StackOp stack) { return buildStack(stack); })
       .Case([&](tfm::StackGradOp stack) { return buildStackGrad(stack); })

@@ -54,7 +54,7 @@ private:
   LogicalResult buildStack(tfm::StackOp op);
   LogicalResult buildStackGrad(tfm::StackGradOp op);
   LogicalResult buildChunkLoop(tfm::ChunkLoopOp op);
-  void buildCall(kern::CallOp op);
+  void buildCall(kern::CallOp op, Layers layers);
   void buildGemm(kern::GemmOp op);
 
   /// Slices behind a value; a quantised one has several.

@@ -122,6 +122,8 @@ private:
         fix(slice);
       if (auto sub = dyn_cast<exec::SubsliceOp>(copy))
         fix(sub);
+      if (auto launch = dyn_cast<exec::LaunchOp>(copy))
+        fix(launch);
       return copy;
     }
     bool isCloned(Operation &op) const {
@@ -129,6 +131,16 @@ private:
     }
 
   private:
+    void fix(exec::LaunchOp launch) {
+      SmallVector<Attribute> extents;
+      for (auto extent : launch.getExtents().getAsRange<kern::ExtentAttr>())
+        extents.push_back(kern::ExtentAttr::get(
+            extent.getContext(), extent.getScalar(), extent.getMul(),
+            extent.getDiv(), 0, extent.getAdd() + extent.getIndexMul() * index,
+            extent.getCap()));
+      launch.setExtentsAttr(builder.getArrayAttr(extents));
+    }
+
     template <typename SliceType> void fix(SliceType slice) {
       if ((int64_t)slice.getLevel() != level)
         return;
@@ -164,10 +176,12 @@ private:
     bool simple = loop.getCount().isConstant();
     loop.getBody().front().walk([&](Operation *op) {
       simple &= !isa<exec::LoopOp>(op);
+      // What a kernel is told of the iteration does no harm.
       for (NamedAttribute attribute : op->getAttrs())
-        attribute.getValue().walk([&](kern::ExtentAttr extent) {
-          simple &= extent.getIndexMul() == 0;
-        });
+        if (!isa<exec::LaunchOp>(op) || attribute.getName() != "extents")
+          attribute.getValue().walk([&](kern::ExtentAttr extent) {
+            simple &= extent.getIndexMul() == 0;
+          });
     });
     return simple;
   }

@@ -16,7 +16,8 @@ using namespace mlir;
 using namespace fsdpq;
 
 namespace {
-/// y0 + factor * (x a^T) b^T, with y0 = x w^T on either side of the addition.
+/// y0 + factor * (x a^T) b^T, with y0 = x w^T on either side of the addition; the
+/// adapter may read dropout(x).
 struct FuseAdapter : OpRewritePattern<tfm::AddOp> {
   FuseAdapter(MLIRContext *context, Pass::Statistic &fused)
       : OpRewritePattern(context), fused(fused) {}
@@ -35,7 +36,9 @@ struct FuseAdapter : OpRewritePattern<tfm::AddOp> {
     auto down = up ? up.getX().getDefiningOp<tfm::LinearOp>() : nullptr;
     if (!down)
       return rewriter.notifyMatchFailure(add, "the scaled value is no adapter");
-    if (down.getX() != base.getX())
+    // Adapters of one input share what they drop: it may have more uses.
+    auto dropout = down.getX().getDefiningOp<tfm::DropoutOp>();
+    if ((dropout ? dropout.getX() : down.getX()) != base.getX())
       return rewriter.notifyMatchFailure(add, "the adapter reads another value");
     for (Operation *op : {base.getOperation(), scale.getOperation(),
                           up.getOperation(), down.getOperation()})
@@ -51,7 +54,8 @@ struct FuseAdapter : OpRewritePattern<tfm::AddOp> {
         up.getW(),
         rewriter.getF64FloatAttr(tfm::getBoundFloat(scale.getFactor())),
         rewriter.getDenseI64ArrayAttr(outputs),
-        rewriter.getDenseBoolArrayAttr(true));
+        rewriter.getDenseBoolArrayAttr(true),
+        dropout ? dropout.getMaskAttr() : tfm::DropoutAttr());
     remarkPassed(base.getLoc(), RemarkId::FuseLora)
         << "adapter joined to its layer"
         << remark::metric("rank", cast<RankedTensorType>(lora.getB().getType())

@@ -12,6 +12,7 @@ struct LinearLike {
   Operation *op;
   Value x, w, a, b; ///< a and b are null without adapter
   double scale = 0;
+  tfm::DropoutAttr mask;
 };
 } // namespace
 
@@ -22,7 +23,8 @@ static std::optional<LinearLike> matchLinear(Value output) {
     if (output == lora.getY() && lora.getU().use_empty() &&
         lora.getParts().size() == 1)
       return LinearLike{lora,        lora.getX(), lora.getW(), lora.getA(),
-                        lora.getB(), lora.getScale().convertToDouble()};
+                        lora.getB(), lora.getScale().convertToDouble(),
+                        lora.getMaskAttr()};
   return std::nullopt;
 }
 
@@ -69,6 +71,7 @@ FailureOr<Value> fsdpq::joinLinears(ArrayRef<Value> outputs, Operation *anchor,
   SmallVector<int64_t> parts;
   SmallVector<bool> adapted;
   std::optional<double> scale;
+  tfm::DropoutAttr mask;
   Value x;
   Operation *last = nullptr;
   for (Value output : outputs) {
@@ -91,7 +94,10 @@ FailureOr<Value> fsdpq::joinLinears(ArrayRef<Value> outputs, Operation *anchor,
       continue;
     if (scale && *scale != linear->scale)
       return rewriter.notifyMatchFailure(anchor, "adapters of different scale");
+    if (scale && mask != linear->mask)
+      return rewriter.notifyMatchFailure(anchor, "adapters drop differently");
     scale = linear->scale;
+    mask = linear->mask;
     as.push_back(linear->a);
     bs.push_back(linear->b);
   }
@@ -115,6 +121,6 @@ FailureOr<Value> fsdpq::joinLinears(ArrayRef<Value> outputs, Operation *anchor,
                    rewriter, loc, x, weight, a, b,
                    rewriter.getF64FloatAttr(*scale),
                    rewriter.getDenseI64ArrayAttr(parts),
-                   rewriter.getDenseBoolArrayAttr(adapted))
+                   rewriter.getDenseBoolArrayAttr(adapted), mask)
                    .getY());
 }

@@ -92,6 +92,29 @@ def TfmAutodiff : GradPass<"tfm-autodiff"> {
   ];
 }
 
+def TfmSkipDropout : GradPass<"tfm-skip-dropout"> {
+  let summary = "Drop nothing but in training";
+  let description = [{
+    Removes dropout from all layers and functions that `@micro_step` does not run.
+    Runs after tfm-autodiff, which has given training its own layers.
+
+    Input:
+    ```mlir
+    tfm.layer @k(%x: !x) -> !x {
+      %d = tfm.dropout %x {mask = #tfm.dropout<rate = 1.0e-01 : f64, site = 0>} : !x
+      tfm.return %d : !x
+    }
+    ```
+    Output:
+    ```mlir
+    tfm.layer @k(%x: !x) -> !x {
+      tfm.return %x : !x
+    }
+    ```
+  }];
+  let statistics = [Statistic<"numSkipped", "skipped", "Dropouts removed">];
+}
+
 def TfmPlanResiduals : GradPass<"tfm-plan-residuals"> {
   let summary = "Choose between keeping and recomputing residuals";
   let description = [{

@@ -82,7 +82,7 @@ static bool isCheap(Value value) {
   Operation *op = value.getDefiningOp();
   return op && value == op->getResult(0) &&
          isa<tfm::RmsNormOp, tfm::GatedSiluOp, tfm::CastOp, tfm::SiluOp, tfm::AddOp,
-             tfm::MulOp, tfm::ScaleOp>(op);
+             tfm::MulOp, tfm::ScaleOp, tfm::DropoutOp>(op);
 }
 
 namespace {

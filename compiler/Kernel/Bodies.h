@@ -133,6 +133,16 @@ kern::FuncOp buildFusedCrossEntropy(OpBuilder &, Location, int64_t vocabulary,
 /// One item.
 kern::FuncOp buildReportLoss(OpBuilder &, Location, Type element);
 
+/// (x: ? x D, y: ? x D, place: i64, key: f64). y = x / (1 - rate), or 0 for
+/// elements that are dropped. `place` tells the places of a model that drop apart,
+/// `key`, an integer below 2^52, the micro-batches. Items: rows.
+///
+/// A row's 64 bits come out of splitmix64 (Steele, Lea, Flood, 2014), and the
+/// finaliser of MurmurHash3 (Appleby) stirs in the column; of the 2^32 results the
+/// lowest rate * 2^32 drop.
+kern::FuncOp buildDropout(OpBuilder &, Location, int64_t columns, double rate,
+                          Type element);
+
 /// (x: ?, y: ?). From an element type to another. Items: runs of `width` elements.
 kern::FuncOp buildCast(OpBuilder &, Location, int64_t width, Type from, Type to);
 

@@ -98,7 +98,8 @@ void Outliner::outlineLoraLinear(tfm::LoraLinearOp op) {
   int64_t k = columns(op.getX()), n = columns(op.getY());
   int64_t width = columns(op.getU()), rank = columns(op.getB());
   kern::ExtentAttr m = rows(op.getX());
-  Value u = gemm(loc, {op.getX(), k}, {op.getA(), k, 0, true},
+  Value x = op.getMask() ? dropSome(loc, op.getX(), *op.getMask()) : op.getX();
+  Value u = gemm(loc, {x, k}, {op.getA(), k, 0, true},
                  {empty(loc, op.getU().getType()), width}, m, constant(width),
                  constant(k), 1.0, /*add=*/false);
   // Of the two sums one is written and the other added in its product's epilogue.
@@ -155,7 +156,8 @@ void Outliner::outlineLoraLinearGrad(tfm::LoraLinearGradOp op) {
   }
   if (!op.getDa().use_empty()) {
     Destination da = getDestination(op.getDa());
-    Value sum = gemm(loc, {v, width, 0, true}, {op.getX(), k}, {da.value, k},
+    Value x = op.getMask() ? dropSome(loc, op.getX(), *op.getMask()) : op.getX();
+    Value sum = gemm(loc, {v, width, 0, true}, {x, k}, {da.value, k},
                      constant(width), constant(k), m, scale, da.accumulate);
     op.getDa().replaceAllUsesWith(sum);
   }
@@ -164,6 +166,8 @@ void Outliner::outlineLoraLinearGrad(tfm::LoraLinearGradOp op) {
     Value dx = gemm(loc, {v, width}, {op.getA(), k},
                     {empty(loc, op.getDx().getType()), k}, m, constant(k),
                     constant(width), scale, /*add=*/false);
+    if (op.getMask())
+      dx = dropSome(loc, dx, *op.getMask());
     dx = gemm(loc, {op.getDy(), n}, {w, k}, {dx, k}, m, constant(k), constant(n),
               1.0, /*add=*/true);
     op.getDx().replaceAllUsesWith(dx);

@@ -165,6 +165,22 @@ void Outliner::setAttentionFlops(ResultRange results,
       builder.getF64FloatAttr(flops));
 }
 
+Value Outliner::dropSome(Location loc, Value x, tfm::DropoutAttr mask) {
+  constexpr int64_t sites = 64; // a layer
+  auto place = kern::ExtentAttr::get(builder.getContext(), kern::layerScalar,
+                                     sites, 1, 0, mask.getSite(), INT32_MAX);
+  return call(
+             loc,
+             [&](OpBuilder &b, Location l) {
+               return kernels::buildDropout(b, l, columns(x),
+                                            mask.getRate().getValueAsDouble(),
+                                            element(x));
+             },
+             x, empty(loc, x.getType()), rows(x), {place},
+             StringRef("dropout_key"))
+      .front();
+}
+
 void Outliner::outlineAttention(tfm::AttentionOp op) {
   kernels::AttentionShape shape;
   shape.heads = tfm::getBoundInt(op.getHeads());
@@ -269,6 +285,11 @@ LogicalResult Outliner::outline(Operation *op) {
             o.getY());
       })
       .Case([&](tfm::CastOp o) { return outlineCast(o), success(); })
+      .Case([&](tfm::DropoutOp o) {
+        o.getY().replaceAllUsesWith(dropSome(loc, o.getX(), o.getMask()));
+        o->erase();
+        return success();
+      })
       .Case([&](tfm::GatherRowsOp o) {
         // The index is for the gradient alone.
         ResultRange results = call(

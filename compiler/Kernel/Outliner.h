@@ -84,6 +84,9 @@ private:
     int64_t offset = 0;
     bool transposed = false;
   };
+  /// Dropout of `x`, by the scalar "dropout_key" and the number of the layer.
+  Value dropSome(Location loc, Value x, tfm::DropoutAttr mask);
+
   Value gemm(Location loc, Matrix a, Matrix b, Matrix c, kern::ExtentAttr m,
              kern::ExtentAttr n, kern::ExtentAttr k, double alpha, bool add);
 

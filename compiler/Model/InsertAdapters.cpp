@@ -42,6 +42,11 @@ struct InsertAdaptersPass
           << rank.getValue() << "; 1 to 4096 are possible";
       return signalPassFailure();
     }
+    if (!(dropout >= 0 && dropout < 1)) {
+      getOperation().emitError("[FSDPQ-0142] dropout = ")
+          << dropout.getValue() << "; 0 or more and less than 1 is possible";
+      return signalPassFailure();
+    }
     for (auto architecture : getOperation().getOps<tfm::ArchitectureOp>()) {
       SmallVector<tfm::LinearOp> linears;
       llvm::SetVector<StringRef> names;
@@ -122,6 +127,24 @@ private:
                                   builder.getContext(), symbol)));
   }
 
+  /// What the adapters of `x` read: they share one mask, so that layers of one
+  /// input can be joined.
+  Value dropSome(OpBuilder &builder, Value x) {
+    if (dropout == 0)
+      return x;
+    Value &dropped = droppedInputs[x];
+    if (!dropped) {
+      int64_t &sites = sitesOf[x.getParentBlock()];
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointAfterValue(x);
+      dropped = tfm::DropoutOp::create(
+          builder, x.getLoc(), x,
+          tfm::DropoutAttr::get(builder.getContext(),
+                                builder.getF64FloatAttr(dropout), sites++));
+    }
+    return dropped;
+  }
+
   void insertAdapter(tfm::LinearOp linear, tfm::ParamOp param) {
     OpBuilder builder(linear);
     builder.setInsertionPointAfter(linear);
@@ -137,7 +160,8 @@ private:
     Value b = addFactor(
         builder, param, "lora_B",
         RankedTensorType::get({weight.getDimSize(0), rank}, element), "zeros");
-    Value u = tfm::LinearOp::create(builder, loc, linear.getX(), a);
+    Value u = tfm::LinearOp::create(builder, loc,
+                                    dropSome(builder, linear.getX()), a);
     Value v = tfm::LinearOp::create(builder, loc, u, b);
     Value scaled =
         tfm::ScaleOp::create(builder, loc, v, builder.getF64FloatAttr(scale));
@@ -145,5 +169,8 @@ private:
     linear.getY().replaceAllUsesExcept(sum.getY(), sum);
     ++numAdapters;
   }
+
+  llvm::DenseMap<Value, Value> droppedInputs;
+  llvm::DenseMap<Block *, int64_t> sitesOf; ///< of each layer's body
 };
 } // namespace

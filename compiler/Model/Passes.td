@@ -82,7 +82,9 @@ def TfmInsertAdapters : ModelPass<"tfm-insert-adapters"> {
     rank, zeros), named as PEFT names them. tfm-fuse-lora joins what is inserted
     into one operation. `targets` is `all` (q, k, v, gate, up, down: without
     o_proj, as the reference has it), `all-linear`, `default` (q, v) or module
-    names. A target that matches nothing is an error.
+    names. A target that matches nothing is an error. With `dropout` adapters read
+    `tfm.dropout` of their input; those of one input share it (PEFT draws for
+    each).
 
     Input:
     ```mlir
@@ -102,6 +104,7 @@ def TfmInsertAdapters : ModelPass<"tfm-insert-adapters"> {
   let options = [
     Option<"rank", "rank", "int64_t", "8", "Rank of the adapters">,
     Option<"scale", "scale", "double", "1.0", "Factor of the adapter's output (alpha / rank)">,
+    Option<"dropout", "dropout", "double", "0.0", "Rate at which inputs of adapters are dropped">,
     ListOption<"targets", "targets", "std::string", "all, all-linear, default, or module names">,
   ];
   let statistics = [Statistic<"numAdapters", "adapters", "Adapters added">];

@@ -15,6 +15,7 @@
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
 
+#include <charconv>
 #include <chrono>
 
 using namespace mlir;
@@ -117,6 +118,21 @@ LogicalResult Compiler::dump(ModuleOp module, unsigned number, StringRef phase) 
   return success();
 }
 
+/// The shortest text that reads as `value`.
+static std::string numberText(double value) {
+  char text[32];
+  return {text, std::to_chars(text, std::end(text), value).ptr};
+}
+
+/// What a run must agree with and cannot see from the instructions.
+static std::map<std::string, std::string>
+describeAdapters(const CompileOptions &options) {
+  if (options.loraRank == 0)
+    return {};
+  return {{"lora_scale", numberText(options.loraScale)},
+          {"lora_dropout", numberText(options.loraDropout)}};
+}
+
 LogicalResult Compiler::finish(ModuleOp module) {
   FailureOr<BuiltPlan> built =
       buildPlan(*module.getOps<exec::PlanOp>().begin(),
@@ -125,7 +141,8 @@ LogicalResult Compiler::finish(ModuleOp module) {
                  .kernelCache = options.kernelCache,
                  .threads = options.threads,
                  .dumpKernels = options.dumpKernels,
-                 .overrideKernels = options.overrideKernels});
+                 .overrideKernels = options.overrideKernels,
+                 .metadata = describeAdapters(options)});
   if (failed(built))
     return failure();
   result.kernels = built->kernels;

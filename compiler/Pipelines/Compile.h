@@ -27,6 +27,7 @@ struct CompileOptions {
   bool trainAll = false; ///< train type full: every parameter, no adapters
   int64_t loraRank = 0;  ///< 0: no adapters
   double loraScale = 1;
+  double loraDropout = 0; ///< of the adapters' inputs, in training
   std::vector<std::string> loraTargets;
   std::string quantScheme; ///< a qt type, or empty
   /// Of activations and frozen weights: f32 or bf16, which is summed in f32.

@@ -35,6 +35,7 @@ static void buildModelPhase(OpPassManager &manager,
     TfmInsertAdaptersOptions adapters;
     adapters.rank = options.loraRank;
     adapters.scale = options.loraScale;
+    adapters.dropout = options.loraDropout;
     adapters.targets.assign(options.loraTargets.begin(),
                             options.loraTargets.end());
     manager.addPass(createTfmInsertAdapters(adapters));
@@ -58,9 +59,11 @@ static void buildGradPhase(OpPassManager &manager,
   if (trains(options)) {
     manager.addPass(createTfmCheckDifferentiable());
     manager.addPass(createTfmAutodiff());
+  }
+  manager.addPass(createTfmSkipDropout());
+  if (trains(options))
     manager.addPass(
         createTfmPlanResiduals({options.checkpointing ? "block" : "cheap"}));
-  }
   manager.addPass(createTfmChunkLoss());
   if (trains(options)) {
     TfmInsertOptimizerOptions optimizer;
@@ -160,6 +163,9 @@ struct CliOptions : PassPipelineOptions<CliOptions> {
                        llvm::cl::init(8)};
   Option<double> scale{*this, "scale", llvm::cl::desc("alpha / rank"),
                        llvm::cl::init(1.0)};
+  Option<double> dropout{*this, "dropout",
+                         llvm::cl::desc("Rate of dropout of adapters' inputs"),
+                         llvm::cl::init(0.0)};
   ListOption<std::string> targets{*this, "targets",
                                   llvm::cl::desc("Adapter targets")};
   Option<std::string> scheme{
@@ -213,6 +219,7 @@ struct CliOptions : PassPipelineOptions<CliOptions> {
     if (!options.trainAll) {
       options.loraRank = rank;
       options.loraScale = scale;
+      options.loraDropout = dropout;
       options.loraTargets.assign(targets.begin(), targets.end());
       if (options.loraTargets.empty())
         options.loraTargets = {"all"};

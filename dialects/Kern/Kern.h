@@ -16,5 +16,10 @@
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Kern/KernAttrs.h.inc"
 
+namespace fsdpq::kern {
+/// What an extent names the number of its layer by; see #kern.extent.
+inline constexpr llvm::StringLiteral layerScalar = "layer";
+} // namespace fsdpq::kern
+
 #define GET_OP_CLASSES
 #include "dialects/Kern/KernOps.h.inc"

@@ -67,6 +67,24 @@ def Tfm_ConfigAttr : Tfm_Attr<"Config", "config"> {
   let assemblyFormat = "`<` $name `>`";
 }
 
+def Tfm_DropoutAttr : Tfm_Attr<"Dropout", "dropout"> {
+  let summary = "Which elements are dropped, and how often";
+  let description = [{
+    An element is dropped with probability `rate`, 0 <= rate < 1, and kept ones
+    are multiplied by `1 / (1 - rate)`. Whether it is dropped is a function of the
+    step scalar `dropout_key`, the number of the layer, `site` (0 to 63: the place
+    within the layer), the row and the column alone: a backward pass and what
+    recomputes a layer find the same elements without storing them.
+
+    ```mlir
+    #tfm.dropout<rate = 1.0e-01 : f64, site = 2>
+    ```
+  }];
+  let parameters = (ins "FloatAttr":$rate, "int64_t":$site);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 class Tfm_Type<string name, string mnemonic_> : TypeDef<Tfm_Dialect, name> {
   let mnemonic = mnemonic_;
 }

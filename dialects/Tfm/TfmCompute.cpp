@@ -147,6 +147,13 @@ LogicalResult LinearOp::verify() {
                    "columns of x and the weight");
 }
 
+INFER(DropoutOp) {
+  if (failed(checkRank(location, adaptor.getX(), 2, "x")))
+    return failure();
+  types.push_back(adaptor.getX().getType());
+  return success();
+}
+
 INFER(LoraLinearOp) {
   for (auto [value, what] : {std::pair(adaptor.getX(), "x"),
                              {adaptor.getW(), "the weight"},

@@ -50,10 +50,26 @@ def Tfm_LinearOp : Tfm_DifferentiableOp<"linear"> {
   let hasVerifier = 1;
 }
 
+def Tfm_DropoutOp : Tfm_DifferentiableOp<"dropout"> {
+  let summary = "Some elements set to zero, the others scaled up";
+  let description = [{
+    `y = x * keep / (1 - rate)`, with `keep` 0 or 1 as `#tfm.dropout` says
+    (Srivastava et al., "Dropout", 2014). Its gradient is itself. Programs that do
+    not train have none: see `tfm-skip-dropout`.
+
+    ```mlir
+    %y = tfm.dropout %x {mask = #tfm.dropout<rate = 1.0e-01 : f64, site = 0>} : !x
+    ```
+  }];
+  let arguments = (ins Tfm_Tensor:$x, Tfm_DropoutAttr:$mask);
+  let results = (outs Tfm_Tensor:$y);
+}
+
 def Tfm_LoraLinearOp : Tfm_DifferentiableOp<"lora_linear"> {
   let summary = "Linear with a low-rank adapter";
   let description = [{
-    `u = x a^T`, `y = x w^T + scale * u b^T` (Hu et al., "LoRA", 2021).
+    `u = x a^T`, `y = x w^T + scale * u b^T` (Hu et al., "LoRA", 2021). With a
+    `mask`, `u = dropout(x) a^T`.
 
     When several linear layers that share `x` are one, `parts` are their output
     sizes and `adapted` says which have an adapter: `a` joins the adapters' first
@@ -67,7 +83,8 @@ def Tfm_LoraLinearOp : Tfm_DifferentiableOp<"lora_linear"> {
   }];
   let arguments = (ins Tfm_Tensor:$x, Tfm_Tensor:$w, Tfm_Tensor:$a, Tfm_Tensor:$b,
                        F64Attr:$scale, DenseI64ArrayAttr:$parts,
-                       DenseBoolArrayAttr:$adapted);
+                       DenseBoolArrayAttr:$adapted,
+                       OptionalAttr<Tfm_DropoutAttr>:$mask);
   let results = (outs Tfm_Tensor:$y, Tfm_Tensor:$u);
   let hasVerifier = 1;
 }

@@ -53,6 +53,18 @@ void TfmDialect::initialize() {
 }
 
 LogicalResult
+DropoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, FloatAttr rate,
+                    int64_t site) {
+  const double value = rate.getValueAsDouble();
+  if (!(value >= 0 && value < 1))
+    return emitError() << "drops at a rate of " << value
+                       << ", not 0 or more and less than 1";
+  if (site < 0 || site > 63)
+    return emitError() << "has site " << site << ", not 0 to 63";
+  return success();
+}
+
+LogicalResult
 DimsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
                          function_ref<InFlightDiagnostic()> emitError) const {
   if (shape.size() != getNames().size())

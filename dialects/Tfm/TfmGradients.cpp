@@ -39,6 +39,11 @@ void LinearOp::buildGradient(GradientBuilder &grad) {
     grad.add(1, buildWeightGradient(grad, dy, getX()));
 }
 
+void DropoutOp::buildGradient(GradientBuilder &grad) {
+  if (Value dy = grad.resultGradient(0))
+    grad.add(0, DropoutOp::create(grad.builder(), grad.loc(), dy, getMaskAttr()));
+}
+
 void LoraLinearOp::buildGradient(GradientBuilder &grad) {
   Value dy = grad.resultGradient(0);
   if (!dy)
@@ -46,7 +51,7 @@ void LoraLinearOp::buildGradient(GradientBuilder &grad) {
   auto op = LoraLinearGradOp::create(
       grad.builder(), grad.loc(), dy, grad.saved(getX()), grad.saved(getU()),
       grad.saved(getW()), grad.saved(getA()), grad.saved(getB()),
-      getScaleAttr(), getPartsAttr(), getAdaptedAttr());
+      getScaleAttr(), getPartsAttr(), getAdaptedAttr(), getMaskAttr());
   if (grad.needs(0))
     grad.add(0, op.getDx());
   if (grad.needs(1))

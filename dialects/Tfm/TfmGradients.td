@@ -28,8 +28,9 @@ def Tfm_LoraLinearGradOp : Tfm_ComputeOp<"lora_linear_grad"> {
   let summary = "Gradient of tfm.lora_linear";
   let description = [{
     With `v = dy b` for each adapted part: `dx = dy w + scale * v a`,
-    `da = scale * v^T x`, `db = scale * dy^T u`. Results without uses are not
-    computed.
+    `da = scale * v^T x`, `db = scale * dy^T u`. With a `mask`,
+    `dx = dy w + dropout(scale * v a)` and `da = scale * v^T dropout(x)`. Results
+    without uses are not computed.
 
     ```mlir
     %dx, %da, %db = tfm.lora_linear_grad %dy, %x, %u, %w, %a, %b
@@ -39,7 +40,8 @@ def Tfm_LoraLinearGradOp : Tfm_ComputeOp<"lora_linear_grad"> {
   }];
   let arguments = (ins Tfm_Tensor:$dy, Tfm_Tensor:$x, Tfm_Tensor:$u, Tfm_Tensor:$w,
                        Tfm_Tensor:$a, Tfm_Tensor:$b, F64Attr:$scale,
-                       DenseI64ArrayAttr:$parts, DenseBoolArrayAttr:$adapted);
+                       DenseI64ArrayAttr:$parts, DenseBoolArrayAttr:$adapted,
+                       OptionalAttr<Tfm_DropoutAttr>:$mask);
   let results = (outs Tfm_Tensor:$dx, Tfm_Tensor:$da, Tfm_Tensor:$db);
 }
 

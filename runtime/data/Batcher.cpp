@@ -1,6 +1,7 @@
 #include "runtime/data/Batcher.h"
 
 #include "runtime/support/Error.h"
+#include "runtime/support/SplitMix.h"
 
 #include <numeric>
 #include <string>
@@ -9,19 +10,11 @@
 namespace fsdpq::rt {
 namespace {
 
-/// Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014.
 class SplitMix64 {
 public:
-  static constexpr uint64_t kGamma = 0x9E3779B97F4A7C15; // 2^64 / phi, odd
-
   explicit SplitMix64(uint64_t state) : state(state) {}
 
-  uint64_t next() {
-    uint64_t mixed = state += kGamma;
-    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9;
-    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB;
-    return mixed ^ (mixed >> 31);
-  }
+  uint64_t next() { return splitmix::mix(state += splitmix::gamma); }
 
   /// Uniform in [0, bound); Lemire, "Fast random integer generation in an
   /// interval", 2019.
@@ -105,7 +98,7 @@ std::vector<int64_t> shuffledOrder(int64_t rows, uint64_t seed, int64_t epoch) {
   std::vector<int64_t> order(rows);
   std::iota(order.begin(), order.end(), int64_t(0));
   SplitMix64 start(seed +
-                   (static_cast<uint64_t>(epoch) + 1) * SplitMix64::kGamma);
+                   (static_cast<uint64_t>(epoch) + 1) * splitmix::gamma);
   SplitMix64 generator(start.next());
   for (int64_t last = rows - 1; last > 0; --last)
     std::swap(order[last],

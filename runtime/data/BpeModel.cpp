@@ -2,6 +2,7 @@
 
 #include "runtime/data/Utf8.h"
 #include "runtime/support/Error.h"
+#include "runtime/support/SplitMix.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -32,10 +33,7 @@ struct BpeModel::Symbol {
 };
 
 size_t BpeModel::PairHash::operator()(uint64_t pair) const {
-  // The finaliser of splitmix64; std::hash would keep the ids' regularity.
-  pair = (pair ^ (pair >> 30)) * 0xBF58476D1CE4E5B9u;
-  pair = (pair ^ (pair >> 27)) * 0x94D049BB133111EBu;
-  return pair ^ (pair >> 31);
+  return splitmix::mix(pair); // std::hash would keep the ids' regularity
 }
 
 BpeModel::BpeModel(const JsonField &field) {

@@ -1,5 +1,6 @@
 #include "runtime/train/AdapterInit.h"
 
+#include "runtime/support/SplitMix.h"
 #include "runtime/train/Parameters.h"
 
 #include <algorithm>
@@ -8,15 +9,6 @@
 
 namespace fsdpq::rt {
 namespace {
-
-constexpr uint64_t gamma = 0x9E3779B97F4A7C15; // 2^64 / phi, odd
-
-/// Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014.
-uint64_t mix(uint64_t bits) {
-  bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9;
-  bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB;
-  return bits ^ (bits >> 31);
-}
 
 uint64_t fnv1a64(std::string_view text) {
   uint64_t hash = 0xCBF29CE484222325;
@@ -30,11 +22,11 @@ uint64_t fnv1a64(std::string_view text) {
 void kaimingUniform(std::span<float> values, int64_t fanIn, uint64_t seed,
                     std::string_view parameter, int64_t layer, int64_t first) {
   const double bound = 1 / std::sqrt(static_cast<double>(fanIn));
-  const uint64_t key = mix(mix(fnv1a64(parameter)) +
-                           static_cast<uint64_t>(layer) + mix(seed));
+  const uint64_t key = splitmix::mix(splitmix::mix(fnv1a64(parameter)) +
+                           static_cast<uint64_t>(layer) + splitmix::mix(seed));
   for (size_t i = 0; i < values.size(); ++i) {
     const uint64_t bits =
-        mix(key + (static_cast<uint64_t>(first) + i + 1) * gamma);
+        splitmix::mix(key + (static_cast<uint64_t>(first) + i + 1) * splitmix::gamma);
     const double unit = static_cast<double>(bits >> 11) * 0x1p-53;
     values[i] = static_cast<float>(bound * (2 * unit - 1));
   }

@@ -1,5 +1,7 @@
 #include "runtime/train/MicroStep.h"
 
+#include "runtime/support/SplitMix.h"
+
 namespace fsdpq::rt {
 
 OptionalScalar::OptionalScalar(Executor &executor, std::string_view name)
@@ -18,7 +20,8 @@ static std::optional<InputId> findInput(const Executor &executor,
 MicroStep::MicroStep(Executor &executor, std::string_view program)
     : executor(executor), function(executor.function(program)),
       tokens(executor, "tokens"), labels(executor, "labels"),
-      weight(executor, "loss_weight"), ids(findInput(executor, "ids")),
+      weight(executor, "loss_weight"), dropoutKey(executor, "dropout_key"),
+      ids(findInput(executor, "ids")),
       positions(findInput(executor, "positions")),
       segments(findInput(executor, "segments")),
       labelRows(findInput(executor, "label_rows")),
@@ -61,6 +64,12 @@ double LossCell::read() const {
   float loss;
   executor.readOutput(output, &loss, sizeof loss);
   return loss;
+}
+
+double dropoutKey(uint64_t seed, int64_t microBatch) {
+  const uint64_t bits =
+      splitmix::mix(splitmix::mix(seed) + (static_cast<uint64_t>(microBatch) + 1) * splitmix::gamma);
+  return static_cast<double>(bits >> 12);
 }
 
 double meanLossWeight(const MicroBatch &batch, int64_t parts) {

@@ -108,6 +108,8 @@ Trainer::runMicroSteps(Programs &programs, int64_t step,
         packRows(rows, batcher.rowsOf(step, k, rank), options.contextLength);
     const Trace::Span span(executor.trace(), "micro-step");
     programs.loss.clear();
+    programs.microStep.setDropoutKey(
+        dropoutKey(options.batches.seed, (step * accumulation + k) * ranks + rank));
     programs.microStep.run(batch,
                            options.lossAverage == LossAverage::Token
                                ? tokenWeight

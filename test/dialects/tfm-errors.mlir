@@ -893,3 +893,27 @@ tfm.func @f(%x: tensor<4x8xf32>) {
   %y = tfm.cast %x : tensor<4x8xf32> -> tensor<4x8xi32>
   tfm.return
 }
+
+// -----
+
+tfm.func @f(%x: tensor<4x8xf32>) {
+  // expected-error@+1 {{drops at a rate of 1.000000e+00, not 0 or more and less than 1}}
+  %y = tfm.dropout %x {mask = #tfm.dropout<rate = 1.0 : f64, site = 0>} : tensor<4x8xf32>
+  tfm.return
+}
+
+// -----
+
+tfm.func @f(%x: tensor<4x8xf32>) {
+  // expected-error@+1 {{has site 64, not 0 to 63}}
+  %y = tfm.dropout %x {mask = #tfm.dropout<rate = 0.5 : f64, site = 64>} : tensor<4x8xf32>
+  tfm.return
+}
+
+// -----
+
+tfm.func @f(%x: tensor<8xf32>) {
+  // expected-error@+1 {{x must have rank 2, got 'tensor<8xf32>'}}
+  %y = tfm.dropout %x {mask = #tfm.dropout<rate = 0.5 : f64, site = 0>} : tensor<8xf32>
+  tfm.return
+}

@@ -85,6 +85,11 @@ tfm.architecture @bound attributes {
     // CHECK-NEXT: %[[V3:.*]], %[[U:.*]] = tfm.lora_linear %arg2, %arg3, %arg4, %arg5 {adapted = array<i1: true>, parts = array<i64: 64>, scale = 2.000000e+00 : f64}
     %3, %u = tfm.lora_linear %x, %w, %a, %b
       {scale = 2.0, parts = array<i64: 64>, adapted = array<i1: true>} : !x, !w, !a, !b
+    // CHECK-NEXT: tfm.dropout %arg2 {mask = #tfm.dropout<rate = 1.000000e-01 : f64, site = 2>} : tensor<128x64xf32, #dims_T_>
+    %dropped = tfm.dropout %x {mask = #tfm.dropout<rate = 0.1 : f64, site = 2>} : !x
+    // CHECK-NEXT: tfm.lora_linear %arg2, %arg3, %arg4, %arg5 {adapted = array<i1: true>, mask = #tfm.dropout<rate = 0.000000e+00 : f64, site = 0>, parts = array<i64: 64>, scale = 2.000000e+00 : f64}
+    %masked, %masked_u = tfm.lora_linear %x, %w, %a, %b
+      {scale = 2.0, parts = array<i64: 64>, adapted = array<i1: true>, mask = #tfm.dropout<rate = 0.0 : f64, site = 0>} : !x, !w, !a, !b
     // CHECK-NEXT: %[[V4:.*]] = tfm.matmul %arg2, %arg2 {trans_a} : tensor<128x64xf32, #dims_T_>, tensor<128x64xf32, #dims_T_>
     %4 = tfm.matmul %x, %x {trans_a} : !x, !x
     // CHECK-NEXT: %[[V5:.*]], %[[RSTD:.*]] = tfm.rms_norm %arg2, %arg6 {eps = 1.000000e-05 : f64} : tensor<128x64xf32, #dims_T_>, tensor<64xf32>

@@ -177,3 +177,35 @@ tfm.layer @inner_used(%x: !x) -> (!f, tensor<128x8xf32, #tfm.dims<"T", "">>) {
   %h = tfm.gated_silu %g, %u : !f, !f
   tfm.return %h, %1 : !f, tensor<128x8xf32, #tfm.dims<"T", "">>
 }
+
+// Adapters that drop the same elements are joined, others are not.
+// CHECK-LABEL: tfm.layer @one_dropout(
+// CHECK: tfm.lora_linear {{.*}}adapted = array<i1: true, true>, mask = #tfm.dropout<rate = 1.000000e-01 : f64, site = 0>, parts = array<i64: 96, 96>
+tfm.layer @one_dropout(%x: !x) -> !f {
+  %wg = tfm.use [@gate] : !w
+  %ga = tfm.use [@gate.A] : !a
+  %gb = tfm.use [@gate.B] : !b
+  %g, %0 = tfm.lora_linear %x, %wg, %ga, %gb {scale = 2.0, parts = array<i64: 96>, adapted = array<i1: true>, mask = #tfm.dropout<rate = 0.1 : f64, site = 0>} : !x, !w, !a, !b
+  %wu = tfm.use [@up] : !w
+  %ua = tfm.use [@up.A] : !a
+  %ub = tfm.use [@up.B] : !b
+  %u, %1 = tfm.lora_linear %x, %wu, %ua, %ub {scale = 2.0, parts = array<i64: 96>, adapted = array<i1: true>, mask = #tfm.dropout<rate = 0.1 : f64, site = 0>} : !x, !w, !a, !b
+  %h = tfm.gated_silu %g, %u : !f, !f
+  tfm.return %h : !f
+}
+
+// CHECK-LABEL: tfm.layer @two_dropouts(
+// CHECK: tfm.lora_linear {{.*}}site = 0
+// CHECK: tfm.lora_linear {{.*}}site = 1
+tfm.layer @two_dropouts(%x: !x) -> !f {
+  %wg = tfm.use [@gate] : !w
+  %ga = tfm.use [@gate.A] : !a
+  %gb = tfm.use [@gate.B] : !b
+  %g, %0 = tfm.lora_linear %x, %wg, %ga, %gb {scale = 2.0, parts = array<i64: 96>, adapted = array<i1: true>, mask = #tfm.dropout<rate = 0.1 : f64, site = 0>} : !x, !w, !a, !b
+  %wu = tfm.use [@up] : !w
+  %ua = tfm.use [@up.A] : !a
+  %ub = tfm.use [@up.B] : !b
+  %u, %1 = tfm.lora_linear %x, %wu, %ua, %ub {scale = 2.0, parts = array<i64: 96>, adapted = array<i1: true>, mask = #tfm.dropout<rate = 0.1 : f64, site = 1>} : !x, !w, !a, !b
+  %h = tfm.gated_silu %g, %u : !f, !f
+  tfm.return %h : !f
+}

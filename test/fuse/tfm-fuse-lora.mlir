@@ -131,3 +131,36 @@ tfm.func @unbound(%x: !x, %w: !w, %a: !a, %b: !b) -> !x {
   %y = tfm.add %y0, %s : !x, !x
   tfm.return %y : !x
 }
+
+// What the adapter drops becomes an attribute; another adapter may share it.
+// CHECK-LABEL: tfm.func @dropout(
+// CHECK-SAME: %[[ARG0:[a-z0-9]+]]:
+// CHECK-NEXT: %[[Y:.+]], %{{.+}} = tfm.lora_linear %[[ARG0]], %{{.+}} {{.*}}mask = #tfm.dropout<rate = 1.000000e-01 : f64, site = 1>
+// CHECK-NEXT: %[[Z:.+]], %{{.+}} = tfm.lora_linear %[[ARG0]], %{{.+}} {{.*}}mask = #tfm.dropout<rate = 1.000000e-01 : f64, site = 1>
+// CHECK-NEXT: tfm.return %[[Y]], %[[Z]]
+tfm.func @dropout(%x: !x, %w: !w, %a: !a, %b: !b) -> (!x, !x) {
+  %d = tfm.dropout %x {mask = #tfm.dropout<rate = 0.1 : f64, site = 1>} : !x
+  %y0 = tfm.linear %x, %w : !x, !w
+  %u = tfm.linear %d, %a : !x, !a
+  %v = tfm.linear %u, %b : !u, !b
+  %s = tfm.scale %v {factor = 2.0} : !x
+  %y = tfm.add %y0, %s : !x, !x
+  %z0 = tfm.linear %x, %w : !x, !w
+  %u1 = tfm.linear %d, %a : !x, !a
+  %v1 = tfm.linear %u1, %b : !u, !b
+  %s1 = tfm.scale %v1 {factor = 2.0} : !x
+  %z = tfm.add %z0, %s1 : !x, !x
+  tfm.return %y, %z : !x, !x
+}
+
+// CHECK-LABEL: tfm.func @dropout_of_another
+// CHECK-NOT: lora_linear
+tfm.func @dropout_of_another(%x: !x, %z: !x, %w: !w, %a: !a, %b: !b) -> !x {
+  %d = tfm.dropout %z {mask = #tfm.dropout<rate = 0.1 : f64, site = 1>} : !x
+  %y0 = tfm.linear %x, %w : !x, !w
+  %u = tfm.linear %d, %a : !x, !a
+  %v = tfm.linear %u, %b : !u, !b
+  %s = tfm.scale %v {factor = 2.0} : !x
+  %y = tfm.add %y0, %s : !x, !x
+  tfm.return %y : !x
+}

@@ -6,7 +6,7 @@
 // child processes with a time limit, so that a kernel that hangs ends its group
 // only. One JSON line a case.
 //
-//   fsdpq_gpu kernels [--group NAME] [--seconds LIMIT]
+//   fsdpq_gpu kernels [--group NAME] [--seconds LIMIT] [--jobs CHILDREN]
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +26,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <map>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -220,55 +221,96 @@ private:
   GpuRunner gpu;
 };
 
-/// Runs one group in a child that is killed after `limit` seconds.
-bool runChild(const std::string &group, unsigned limit) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::execl("/proc/self/exe", "fsdpq_gpu", "kernels", "--group", group.c_str(),
-            nullptr);
-    ::_exit(127);
-  }
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(limit);
-  int status = 0;
-  while (::waitpid(child, &status, WNOHANG) == 0) {
-    if (std::chrono::steady_clock::now() > end) {
-      ::kill(child, SIGKILL);
-      ::waitpid(child, &status, 0);
-      std::printf("{\"case\": \"%s\", \"passed\": false, \"why\": \"no end after %u "
-                  "s\"}\n",
-                  group.c_str(), limit);
-      std::fflush(stdout);
-      return false;
+/// Groups that run in children, each of which is killed after some time.
+class Children {
+public:
+  Children(unsigned seconds, size_t atOnce) : limit(seconds), atOnce(atOnce) {}
+
+  /// Starts a child for the group, as soon as there is room.
+  void start(const std::string &group) {
+    await(atOnce - 1);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::execl("/proc/self/exe", "fsdpq_gpu", "kernels", "--group", group.c_str(),
+              nullptr);
+      ::_exit(127);
     }
-    ::usleep(10'000);
+    running[child] = {group, Clock::now() + std::chrono::seconds(limit)};
   }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) > 1) {
-    std::printf("{\"case\": \"%s\", \"passed\": false, \"why\": \"ended by %s %d\"}\n",
-                group.c_str(), WIFEXITED(status) ? "exit code" : "signal",
-                WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+
+  /// Waits for all; whether all cases have passed.
+  bool finish() {
+    await(0);
+    return passed;
+  }
+
+private:
+  using Clock = std::chrono::steady_clock;
+  struct Group {
+    std::string name;
+    Clock::time_point end;
+  };
+
+  void await(size_t most) {
+    while (running.size() > most) {
+      int status = 0;
+      for (auto place = running.begin(); place != running.end();) {
+        const auto [child, group] = *place;
+        const bool isLate = Clock::now() > group.end;
+        if (isLate)
+          ::kill(child, SIGKILL);
+        if (::waitpid(child, &status, isLate ? 0 : WNOHANG) == 0) {
+          ++place;
+          continue;
+        }
+        if (isLate)
+          fail(group.name, "no end after " + std::to_string(limit) + " s");
+        else if (WIFSIGNALED(status))
+          fail(group.name, "ended by signal " + std::to_string(WTERMSIG(status)));
+        else if (WEXITSTATUS(status) > 1)
+          fail(group.name,
+               "ended with exit code " + std::to_string(WEXITSTATUS(status)));
+        else if (WEXITSTATUS(status) == 1)
+          passed = false;
+        place = running.erase(place);
+      }
+      ::usleep(10'000);
+    }
+  }
+
+  void fail(const std::string &group, const std::string &why) {
+    std::printf("{\"case\": \"%s\", \"passed\": false, \"why\": \"%s\"}\n",
+                group.c_str(), why.c_str());
     std::fflush(stdout);
+    passed = false;
   }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
+
+  unsigned limit;
+  size_t atOnce;
+  std::map<pid_t, Group> running;
+  bool passed = true;
+};
 
 } // namespace
 
 int fsdpq::test::checkKernels(int argc, char **argv) {
   std::string group;
-  unsigned limit = 90;
+  unsigned limit = 90, jobs = 1;
   for (int i = 0; i + 1 < argc; i += 2) {
     if (std::string(argv[i]) == "--group")
       group = argv[i + 1];
     else if (std::string(argv[i]) == "--seconds")
       limit = static_cast<unsigned>(std::stoul(argv[i + 1]));
+    else if (std::string(argv[i]) == "--jobs")
+      jobs = std::max(1u, static_cast<unsigned>(std::stoul(argv[i + 1])));
   }
   const auto groups = makeCases();
   if (!group.empty()) {
     Checker checker;
     return checker.run(groups.at(group)) == 0 ? 0 : 1;
   }
-  bool passed = true;
+  Children children(limit, jobs);
   for (const auto &[name, cases] : groups)
-    passed &= runChild(name, limit);
-  return passed ? 0 : 1;
+    children.start(name);
+  return children.finish() ? 0 : 1;
 }

@@ -2,6 +2,8 @@
 // RUN: not %opt %s --tfm-insert-adapters='rank=5000 targets=q_proj' 2>&1 | FileCheck %s --check-prefix=RANK
 // RUN: not %opt %s --tfm-insert-adapters=targets=q_proj,x_proj 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: not %opt %s --tfm-insert-adapters 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: not %opt %s --tfm-insert-adapters='dropout=1 targets=q_proj' 2>&1 | FileCheck %s --check-prefix=RATE
+// RATE: [FSDPQ-0142] dropout = 1.{{.*}}; 0 or more and less than 1 is possible
 // RANK0: [FSDPQ-0140] rank = 0; 1 to 4096 are possible
 // RANK: [FSDPQ-0140] rank = 5000; 1 to 4096 are possible
 // TARGET: [FSDPQ-0141] the adapter target 'x_proj' matches no linear layer; there are: q_proj, k_proj

@@ -103,6 +103,12 @@ static void checkPlan(const Settings &settings, const rt::LoadedPlan &loaded) {
         refuse("the plan multiplies adapters by " + *scale + ", not " +
                    numberText(settings.lora.scale()),
                "give the --lora_alpha that it was compiled with");
+  if (rank > 0 && settings.command == Train)
+    if (const auto dropout = metadata(plan, "lora_dropout"))
+      if (readReal(*dropout) != settings.lora.dropout)
+        refuse("the plan drops adapters' inputs at a rate of " + *dropout +
+                   ", not " + numberText(settings.lora.dropout),
+               "give the --lora_dropout that it was compiled with");
 }
 
 int64_t tokenCapacity(const rt::LoadedPlan &plan) {

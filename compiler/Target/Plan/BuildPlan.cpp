@@ -89,6 +89,7 @@ FailureOr<BuiltPlan> fsdpq::buildPlan(exec::PlanOp plan,
     return failure();
   BuiltPlan built;
   SerializeOptions serialize;
+  serialize.metadata = options.metadata;
   serialize.metadata["architecture"] = plan.getSymName().str();
   SmallVector<kern::FuncOp> kernels(plan.getBody().getOps<kern::FuncOp>());
   built.kernels = kernels.size();

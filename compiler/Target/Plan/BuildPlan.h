@@ -5,6 +5,7 @@
 #include "dialects/Exec/Exec.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct BuildPlanOptions {
   unsigned threads = 0;    ///< 0: one a core
   std::string dumpKernels; ///< folder for the kernels' texts; empty: none
   std::string overrideKernels; ///< folder of CUDA texts to use; empty: none
+  std::map<std::string, std::string> metadata; ///< that the plan is to have
 };
 
 struct BuiltPlan {

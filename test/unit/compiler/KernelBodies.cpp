@@ -1,5 +1,6 @@
 //===- KernelBodies.cpp - Kernels of tfm operations against plain loops ---===//
 
+#include "runtime/support/SplitMix.h"
 #include "test/unit/compiler/KernelHarness.h"
 
 #include <bit>
@@ -213,6 +214,91 @@ TYPED_TEST(KernelBodies, Elementwise) {
     this->harness.run(c.scale, rows, a.data(), y.data());
     expect([](double x, double) { return Sum<T>(0.3) * x; }, "scale");
   }
+}
+
+/// As the header of buildDropout has it.
+static bool isDropped(uint64_t key, uint64_t place, uint64_t row,
+                      uint32_t column, double rate) {
+  namespace splitmix = rt::splitmix;
+  const uint64_t seed =
+      splitmix::mix(splitmix::mix(key + place * splitmix::gamma) +
+                    row * splitmix::gamma);
+  uint32_t h = uint32_t(seed) + column * 0x9E3779B1u;
+  h = (h ^ h >> 16) * 0x85EBCA6Bu ^ uint32_t(seed >> 32);
+  h = (h ^ h >> 13) * 0xC2B2AE35u;
+  h ^= h >> 16;
+  return h < rate * 0x1p32;
+}
+
+TYPED_TEST(KernelBodies, Dropout) {
+  using T = TypeParam;
+  struct Case {
+    int64_t d;
+    double rate;
+    std::string name;
+  };
+  std::vector<Case> cases;
+  for (int64_t d : {1, 100, 4096})
+    for (double rate : {0.1, 0.75})
+      cases.push_back({d, rate, this->add(buildDropout, d, rate, this->element)});
+  for (const Case &c : cases) {
+    int64_t rows = 7, count = rows * c.d;
+    auto x = this->random(count);
+    std::vector<T> y(count);
+    std::vector<double> previous;
+    for (double key : {0.0, 3.0, 0x1p52 - 1})
+      for (int64_t place : {0, 1, 79 * 64 + 3}) {
+        this->harness.run(c.name, rows, x.data(), y.data(), &place, &key);
+        std::vector<double> wanted;
+        int64_t dropped = 0;
+        for (int64_t i = 0; i < count; ++i) {
+          bool drops = isDropped(uint64_t(key), place, i / c.d, i % c.d, c.rate);
+          dropped += drops;
+          wanted.push_back(drops ? 0
+                                 : double(x[i]) * Sum<T>(1 / (1 - c.rate)));
+        }
+        expectNear(y, wanted, "y");
+        expectRounded(y, wanted, "y");
+        // Five standard deviations; and no two places or keys alike.
+        double share = double(dropped) / count;
+        EXPECT_NEAR(share, c.rate,
+                    5 * std::sqrt(c.rate * (1 - c.rate) / count));
+        if (count > 100)
+          EXPECT_NE(wanted, previous);
+        previous = std::move(wanted);
+      }
+  }
+}
+
+/// Neighbours in any direction are dropped independently.
+TEST(Dropout, LooksRandom) {
+  constexpr uint64_t rows = 512, columns = 512;
+  const double rate = 0.25, bound = 5 * std::sqrt(0.0625 / (rows * columns));
+  auto share = [&](auto other) {
+    int64_t both = 0;
+    for (uint64_t row = 0; row < rows; ++row)
+      for (uint32_t column = 0; column < columns; ++column)
+        both += isDropped(5, 2, row, column, rate) && other(row, column);
+    return double(both) / (rows * columns);
+  };
+  for (uint32_t distance : {1, 2, 32, 256})
+    EXPECT_NEAR(share([&](uint64_t row, uint32_t column) {
+                  return isDropped(5, 2, row, column + distance, rate);
+                }),
+                rate * rate, bound);
+  for (uint64_t distance : {1, 2, 64})
+    EXPECT_NEAR(share([&](uint64_t row, uint32_t column) {
+                  return isDropped(5, 2, row + distance, column, rate);
+                }),
+                rate * rate, bound);
+  EXPECT_NEAR(share([&](uint64_t row, uint32_t column) {
+                return isDropped(5, 3, row, column, rate);
+              }),
+              rate * rate, bound);
+  EXPECT_NEAR(share([&](uint64_t row, uint32_t column) {
+                return isDropped(6, 2, row, column, rate);
+              }),
+              rate * rate, bound);
 }
 
 TYPED_TEST(KernelBodies, GatedSilu) {

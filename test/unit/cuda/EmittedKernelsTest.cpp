@@ -320,6 +320,8 @@ TEST_P(EmittedKernels, Elementwise) {
     add({bind(buildAdd, d, element), 1, 1});
     add({bind(buildMul, d, element), rows, rows});
     add({bind(buildScale, d, 0.7, element), rows, rows});
+    add({bind(buildDropout, d, 0.3, element), rows, rows, {}, {}, {},
+         {5 * 64 + 2, 0x1p51 + 12345}});
     for (bool packed : {false, true}) {
       add({bind(buildGatedSilu, d, packed, element), rows, rows});
       add({bind(buildGatedSiluGrad, d, packed, element), rows, rows});

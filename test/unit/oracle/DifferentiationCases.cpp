@@ -115,6 +115,23 @@ static std::vector<Case> makeCases() {
        "tensor<7x5xf64>, tensor<12x5xf64>, tensor<4x5xf64>, tensor<10x2xf64>",
        {{"%y", 7, 12}},
        /*emitProducts=*/false},
+      {"tfm.lora_linear",
+       "lora_dropout",
+       {{"x", {7, 5}}, {"w", {12, 5}}, {"a", {4, 5}}, {"b", {10, 2}}},
+       {},
+       "%y, %u = tfm.lora_linear %x, %w, %a, %b {scale = 1.5, parts = "
+       "array<i64: 4, 2, 6>, adapted = array<i1: true, false, true>, mask = "
+       "#tfm.dropout<rate = 0.4 : f64, site = 3>} : "
+       "tensor<7x5xf64>, tensor<12x5xf64>, tensor<4x5xf64>, tensor<10x2xf64>",
+       {{"%y", 7, 12}},
+       /*emitProducts=*/false},
+      {"tfm.dropout",
+       "dropout",
+       {{"x", {7, 5}}},
+       {},
+       "%y = tfm.dropout %x {mask = #tfm.dropout<rate = 0.4 : f64, site = 1>} : "
+       "tensor<7x5xf64>",
+       {{"%y", 7, 5}}},
       matmul(false, false),
       matmul(false, true),
       matmul(true, false),

@@ -19,6 +19,7 @@ CompileOptions compileOptions(const RankRun &run) {
   if (!options.trainAll) {
     options.loraRank = 4;
     options.loraScale = 2;
+    options.loraDropout = run.dropout;
     options.loraTargets = {"all"};
   }
   if (run.type == TrainType::Qlora)

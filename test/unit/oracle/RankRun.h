@@ -19,6 +19,7 @@ struct RankRun {
   int64_t shards = 0; ///< 0: as many as ranks
   bool keepGathered = false, splitUnits = false, checkpointing = false;
   bool deterministic = true, reduceEachMicroStep = true;
+  double dropout = 0;
   rt::LossAverage average = rt::LossAverage::Batch;
   int64_t microBatches = 24; ///< of an optimizer step, over all ranks
   int64_t steps = 2;

@@ -113,6 +113,29 @@ TEST_P(Ranks, AgreeOtherwise) {
     }
 }
 
+/// The masks are those of the micro-batches, whoever computes them and however
+/// often, and both passes find the same.
+TEST(Ranks, DropTheSame) {
+  RankRun run;
+  run.type = TrainType::Lora;
+  const RankResult without = train(run);
+  run.dropout = 0.3;
+  const RankResult one = train(run);
+  EXPECT_NE(one.losses[0], without.losses[0]);
+  EXPECT_NEAR(one.losses[0], without.losses[0], 0.05 * without.losses[0]);
+  for (const bool checkpointing : {false, true})
+    for (const Strategy &strategy : strategies)
+      for (const int64_t ranks : {1, 2, 3, 4}) {
+        if (strategy.isHybrid && ranks % 2 != 0)
+          continue;
+        SCOPED_TRACE(std::string(strategy.name) + " on " +
+                     std::to_string(ranks) +
+                     (checkpointing ? ", recomputed" : ""));
+        run.checkpointing = checkpointing;
+        expectSame(train(with(run, strategy, ranks)), one);
+      }
+}
+
 namespace {
 
 /// Bytes by what moves them, of one call of a function.

@@ -51,8 +51,7 @@ TEST(Settings, DefaultsAreTheReferences) {
   EXPECT_EQ(s.seed, 42u);
   EXPECT_EQ(s.outputDir, "output");
   EXPECT_EQ(s.precision, "bf16");
-  // What differs from the reference is said.
-  EXPECT_THAT(s.notes, Contains(HasSubstr("lora_dropout 0")));
+  EXPECT_EQ(s.lora.dropout, 0.1);
 }
 
 TEST(Settings, ClippingRules) {
@@ -108,7 +107,9 @@ TEST(Settings, Refusals) {
                 },
                 "-1 means"),
             6005);
-  EXPECT_EQ(errorId([] { trainWith({"--lora_dropout", "0.1"}); }), 6007);
+  EXPECT_EQ(errorId([] { trainWith({"--lora_dropout", "1"}); },
+                    "would drop everything"),
+            6005);
   EXPECT_EQ(errorId([] {
               trainWith({"--train_type", "full", "--adapter", "a"});
             }),
@@ -244,8 +245,8 @@ TEST(Settings, AdapterHolds) {
   const Settings s = use({"--lora_rank", "8"});
   EXPECT_EQ(s.lora.rank, 8);
   EXPECT_TRUE(s.lora.useRslora);
-  EXPECT_EQ(s.lora.dropout, 0);
-  EXPECT_THAT(s.notes, Contains(HasSubstr("dropout 0.05")));
+  EXPECT_EQ(s.lora.dropout, 0.05);
+  EXPECT_EQ(use({"--lora_dropout", "0.25"}).lora.dropout, 0.25);
   EXPECT_EQ(errorId([&] { use({"--lora_rank", "64"}); }, "which has 8"), 6010);
   EXPECT_EQ(errorId([&] { use({"--lora_alpha", "16"}); }, "which has 32"),
             6010);
@@ -265,6 +266,7 @@ TEST(CompileRequest, Training) {
   EXPECT_THAT(request.programs, ElementsAre("micro_step"));
   EXPECT_EQ(request.loraRank, 4);
   EXPECT_EQ(request.loraScale, 2);
+  EXPECT_EQ(request.loraDropout, 0.1);
   EXPECT_THAT(request.loraTargets, ElementsAre("q_proj", "o_proj"));
   EXPECT_TRUE(request.checkpointing);
   EXPECT_FALSE(request.trainAll);

@@ -21,6 +21,7 @@ CompileOptions makeCompileOptions(const Settings &settings) {
   if (settings.lora.rank > 0) {
     request.loraRank = settings.lora.rank;
     request.loraScale = settings.lora.scale();
+    request.loraDropout = settings.lora.dropout;
     request.loraTargets = settings.lora.targets;
   }
   request.quantScheme = settings.quantScheme;

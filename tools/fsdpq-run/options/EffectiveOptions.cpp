@@ -27,6 +27,7 @@ Options withDecisions(const Settings &settings, Options options) {
   if (settings.lora.rank > 0) {
     options.set("lora_rank", std::to_string(settings.lora.rank));
     setNumber("lora_alpha", settings.lora.alpha);
+    setNumber("lora_dropout", settings.lora.dropout);
     std::string targets;
     for (const std::string &target : settings.lora.targets)
       targets += (targets.empty() ? "" : ",") + target;

@@ -130,8 +130,9 @@ constexpr OptionSpec options[] = {
     {.name = "lora_alpha", .kind = Real, .byDefault = "16",
      .help = "adapters are multiplied by alpha / rank", .group = adapters,
      .min = 0, .max = 1e6},
-    {.name = "lora_dropout", .kind = Real, .byDefault = "0",
-     .help = "only 0 is there yet (the reference's default is 0.1)",
+    {.name = "lora_dropout", .kind = Real, .byDefault = "0.1",
+     .help = "rate, less than 1, at which elements of adapters' inputs are set to "
+             "zero in training",
      .group = adapters, .min = 0, .max = 1},
     {.name = "lora_target_modules", .kind = List, .byDefault = "all",
      .help = "modules that get adapters: all (q, k, v, up, gate, down; not o), "
@@ -139,7 +140,7 @@ constexpr OptionSpec options[] = {
      .group = adapters},
     {.name = "adapter",
      .help = "folder of a PEFT adapter to start from; its rank, alpha and "
-             "targets hold",
+             "targets hold, and its dropout if --lora_dropout is not given",
      .group = adapters, .commands = everywhere},
     {.name = "adapter_dtype", .kind = Choice, .byDefault = "f32",
      .help = "type of adapters and optimizer state", .group = adapters,

@@ -141,13 +141,11 @@ private:
                   "--train_type full has no adapters");
     if (isFull || !(command & (Train | Plan)))
       return;
-    if (options.real("lora_dropout") != 0)
-      fail(6007,
-           "--lora_dropout " + options.text("lora_dropout") +
-               " is not there yet",
-           "only 0 is possible");
-    if (!options.isGiven("lora_dropout"))
-      note("lora_dropout 0 (the reference's default, 0.1, is not there yet)");
+    settings.lora.dropout = options.real("lora_dropout");
+    if (settings.lora.dropout >= 1)
+      fail(6005, "--lora_dropout " + options.text("lora_dropout") +
+                     " would drop everything",
+           "give a rate that is less than 1");
     settings.lora.rank = options.integer("lora_rank");
     settings.lora.alpha = options.real("lora_alpha");
     settings.lora.targets = options.list("lora_target_modules");
@@ -352,12 +350,11 @@ void useAdapter(Settings &settings, const rt::AdapterConfig &adapter,
       targets += (targets.empty() ? "" : ",") + target;
     refuse("lora_target_modules", targets);
   }
-  if (settings.command == Train && adapter.dropout != 0)
-    settings.notes.push_back("the adapter was made with dropout " +
-                             numberText(adapter.dropout) +
-                             "; this run trains without");
+  // How an adapter is trained does not belong to it as its shape does.
+  const double dropout = options.isGiven("lora_dropout") ? settings.lora.dropout
+                                                         : adapter.dropout;
   settings.lora = adapter;
-  settings.lora.dropout = 0;
+  settings.lora.dropout = dropout;
   settings.lora.baseModel = settings.modelName;
 }
 
