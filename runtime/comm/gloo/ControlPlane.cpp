@@ -165,13 +165,15 @@ ControlPlane::collect(const std::vector<int64_t> &members,
       changed.wait_for(lock, collectiveTimeout + afterRankZero, [&] {
         return failure_ || zeroLeft() || results.contains(members);
       });
-  if (failure_)
-    throw failure_->at(place);
+  // What all have brought holds, whoever has failed since: ranks that find the same
+  // fault in it each say so.
   if (const auto result = results.find(members); result != results.end()) {
     std::vector<std::string> all = std::move(result->second);
     results.erase(result);
     return all;
   }
+  if (failure_)
+    throw failure_->at(place);
   if (inTime)
     throw Failure{7001, "rank 0 has ended its run before " + what}.at(place);
   lock.unlock();

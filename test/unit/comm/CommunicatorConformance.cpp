@@ -347,6 +347,18 @@ TEST_P(CommunicatorConformance, AnAbortEndsAll) {
   }
 }
 
+/// Ranks that find the same fault in what they exchanged each say so: none hears of
+/// the others' failure first.
+TEST_P(CommunicatorConformance, WhatWasExchangedHolds) {
+  for (int turn = 0; turn < 30; ++turn)
+    for (const RankEnd &end :
+         onRanks(GetParam(), GetParam().sizes.back(), [&](TestRank &rank) {
+           rank.communicator.exchange("x", "numbers");
+           throw Error(4099, ExitCode::RunFailure, "numbers that cannot be");
+         }))
+      EXPECT_EQ(end.id, 4099) << end.message;
+}
+
 TEST_P(CommunicatorConformance, AfterAFailureAllCallsFail) {
   if (!hasOthers())
     return;
