@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Packs fsdpq_gpu for a machine that has neither LLVM nor this project's libraries:
 # MLIR and LLVM are linked in, other libraries lie beside it, and the test of devices.
-# bin/fsdpq-run there calls `fsdpq_gpu run`. See tools/gpu_check.sh.
+# bin/fsdpq-run is fsdpq_gpu by another name. See tools/gpu_check.sh.
 #
 #   tools/carry.sh FILE.tar.xz [BUILD]      BUILD: build (made by the preset release)
 set -euo pipefail
@@ -17,12 +17,7 @@ cp "$build/carried/fsdpq_gpu" "$build/unit/fsdpq_test_cuda_device" "$scratch/bin
 ldd "$scratch"/bin/fsdpq_* | awk '$3 ~ /^\// {print $3}' |
   grep -Ev '/(libc|libm|libdl|librt|libpthread|libresolv)\.so' |
   xargs -I{} cp -nL {} "$scratch/bin/lib"
-cat >"$scratch/bin/fsdpq-run" <<'EOF'
-#!/bin/sh
-export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
-exec "$(dirname "$0")/fsdpq_gpu" run "$@"
-EOF
-chmod +x "$scratch/bin/fsdpq-run"
+ln "$scratch/bin/fsdpq_gpu" "$scratch/bin/fsdpq-run"
 cp -r "$root/models" "$scratch/models"
 strip --strip-unneeded "$scratch"/bin/lib/*.so* 2>/dev/null || true
 tar -C "$scratch" -c . | xz -T2 -3 >"$file.part"

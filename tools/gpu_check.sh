@@ -11,7 +11,8 @@
 #   traces     training as recorded by torch, on the GPU
 #   ranks      the same by 2 and 4 NCCL ranks, which may share a GPU
 #   curve      50 steps of the model $FSDPQ_CURVE_MODEL (first_layers.py) beside the CPU
-#   speed      training steps of 7B, 8B and 70B shapes
+#   speed      training steps of 7B shapes
+#   large      the same of 8B and 70B shapes
 #   peers      the same with transformers, peft, bitsandbytes (and liger-kernel)
 #   sanitizer  compute-sanitizer on a tiny training step
 # Ends with 1 if any check failed or a part gave no result.
@@ -23,7 +24,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$results"
 results=$(cd "$results" && pwd)
 export PATH="$programs/bin:$PATH" FSDPQ_CACHE="${FSDPQ_CACHE:-$results/cache}"
-export NCCL_NVLS_ENABLE=0
+export NCCL_NVLS_ENABLE=0 OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 configs=$root/test/gpu/configs
 
 failed=0
@@ -103,6 +104,9 @@ part_speed() {
   step 7b-4x2048 llama2-7b 4 2048
   step 7b-4x2048-recompute llama2-7b 4 2048 --checkpointing
   step 7b-2x512 llama2-7b 2 512
+}
+
+part_large() {
   step 8b-4x2048 llama3-8b 4 2048
   step 70b-2x2048-recompute llama2-70b 2 2048 --checkpointing --steps 3
   step 70b-2x2048 llama2-70b 2 2048 --steps 3
@@ -128,7 +132,7 @@ part_sanitizer() {
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(device kernels attention traces ranks curve speed peers sanitizer)
+((${#parts[@]})) || parts=(device kernels attention traces ranks curve speed large peers sanitizer)
 for part in "${parts[@]}"; do
   echo "=== $part"
   begun=$SECONDS

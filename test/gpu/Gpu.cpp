@@ -2,7 +2,7 @@
 //
 //   fsdpq_gpu kernels [--group NAME] [--seconds LIMIT]
 //   fsdpq_gpu attention FOLDER [ARCHITECTURE]
-//   fsdpq_gpu run [words of fsdpq-run]...
+//   fsdpq-run [words of fsdpq-run]...         (the same file by another name)
 //   fsdpq_gpu step --config config.json [option value]...
 //
 //===----------------------------------------------------------------------===//
@@ -13,15 +13,17 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <string>
 
 int main(int argc, char **argv) {
   const std::string command = argc > 1 ? argv[1] : "";
   try {
+    // One program to carry instead of two.
+    if (std::filesystem::path(argv[0]).filename() == "fsdpq-run")
+      return fsdpq::run::runCommandLine(argc, argv);
     if (command == "kernels")
       return fsdpq::test::checkKernels(argc - 2, argv + 2);
-    if (command == "run") // one program to carry instead of two
-      return fsdpq::run::runCommandLine(argc - 1, argv + 1);
     if (command == "attention")
       return fsdpq::test::dumpAttention(argc - 2, argv + 2);
     if (command == "step")
@@ -30,6 +32,6 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
   }
-  std::fprintf(stderr, "usage: fsdpq_gpu kernels|attention|run|step [option value]...\n");
+  std::fprintf(stderr, "usage: fsdpq_gpu kernels|attention|step [option value]...\n");
   return 2;
 }
