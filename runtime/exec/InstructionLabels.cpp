@@ -14,6 +14,12 @@ std::string objectOf(const plan::Plan &plan,
     return plan.slices()->Get(instruction.op_as_Copy()->dst())->name()->str();
   case plan::Op::Fill:
     return plan.slices()->Get(instruction.op_as_Fill()->dst())->name()->str();
+  case plan::Op::Gemm: {
+    const plan::Gemm &gemm = *instruction.op_as_Gemm();
+    return std::to_string(gemm.m()->cap()) + "x" +
+           std::to_string(gemm.n()->cap()) + "x" +
+           std::to_string(gemm.k()->cap());
+  }
   default:
     return movedName(plan, instruction);
   }

@@ -15,7 +15,7 @@
 namespace fsdpq::rt {
 
 /// The current index of each nesting level; [0] is the function's argument.
-using Indices = const int64_t *;
+using LoopIndices = const int64_t *;
 
 /// The cell of a step scalar, as an I64 or an F64.
 union ScalarCell {
@@ -33,14 +33,14 @@ struct ResolvedSlice {
     return base +
            (table ? table[index] : static_cast<uint64_t>(stride * index));
   }
-  DeviceAddress at(Indices indices) const { return at(indices[level]); }
+  DeviceAddress at(LoopIndices indices) const { return at(indices[level]); }
 };
 
 struct ResolvedExtent {
   const ScalarCell *scalar;
   plan::Extent extent;
 
-  int64_t at(Indices indices) const {
+  int64_t at(LoopIndices indices) const {
     return evaluate(extent, scalar->integer, indices[extent.level()]);
   }
 };

@@ -7,7 +7,10 @@
 //
 //   fsdpq_gpu step --config config.json [--models DIR] [--rows 4]
 //     [--length 2048] [--type qlora|lora|full] [--precision bf16|fp32]
-//     [--checkpointing] [--rank 16] [--steps 6] [--device cuda|cpu] [--name X]
+//     [--checkpointing] [--rank 16] [--dropout 0] [--steps 6] [--device cuda|cpu]
+//     [--peak_tflops 989] [--peak_tbs 4.8] [--name X]
+//
+// The peaks are those of the machine's data sheet; the defaults are an H200's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +21,9 @@
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/exec/Executor.h"
+#include "runtime/exec/InstructionLabels.h"
 #include "runtime/observe/Trace.h"
+#include "runtime/plan/Cost.h"
 #include "runtime/plan/Elements.h"
 #include "runtime/plan/MemoryTable.h"
 #include "runtime/plan/PlanFile.h"
@@ -50,6 +55,7 @@ struct Request {
   std::string config, models = "models", type = "qlora", precision = "bf16",
                       device = "cuda", name, cache, target;
   int64_t rows = 4, length = 2048, rank = 16, steps = 6, warmUp = 3;
+  double peakTflops = 989, peakTbs = 4.8, dropout = 0;
   bool checkpointing = false;
 };
 
@@ -65,6 +71,9 @@ Request parse(int argc, char **argv) {
                                               {"--rank", &request.rank},
                                               {"--steps", &request.steps},
                                               {"--warm_up", &request.warmUp}};
+  std::map<std::string, double *> reals = {{"--peak_tflops", &request.peakTflops},
+                                           {"--peak_tbs", &request.peakTbs},
+                                           {"--dropout", &request.dropout}};
   for (int i = 0; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--checkpointing")
@@ -73,6 +82,8 @@ Request parse(int argc, char **argv) {
       *texts[option] = argv[++i];
     else if (i + 1 < argc && numbers.count(option))
       *numbers[option] = std::stoll(argv[++i]);
+    else if (i + 1 < argc && reals.count(option))
+      *reals[option] = std::stod(argv[++i]);
     else
       throw Error(2001, ExitCode::BadInput, "unknown option '" + option + "'");
   }
@@ -104,6 +115,7 @@ CompileOptions compileOptions(const Request &request) {
     options.loraTargets = {"q_proj", "k_proj",  "v_proj",   "o_proj",
                            "up_proj", "gate_proj", "down_proj"};
     options.loraScale = 2;
+    options.loraDropout = request.dropout;
     if (request.type == "qlora")
       options.quantScheme = "!qt.nf4<block = 64, scale = dq<256>>";
   }
@@ -283,7 +295,8 @@ public:
     return median(times);
   }
 
-  /// What each kernel takes in one step.
+  /// What each kernel takes in one step, what it computes and moves meanwhile (at
+  /// full capacity), and how near that is to what the machine can do.
   void printTable(const MicroBatch &batch, double seconds) {
     Trace trace(0);
     executor.setTrace(&trace);
@@ -293,37 +306,59 @@ public:
     executor.setTrace(nullptr);
     struct Line {
       uint64_t count = 0;
-      double seconds = 0;
+      double seconds = 0, flops = 0, bytes = 0;
     };
     std::map<std::string, Line> lines;
-    double sum = 0;
-    for (const Trace::LabelTimes &times : trace.labelTimes()) {
+    Line sum;
+    const std::vector<Cost> costs = labelCosts();
+    const std::vector<Trace::LabelTimes> labels = trace.labelTimes();
+    for (size_t i = 0; i < labels.size(); ++i) {
+      const Trace::LabelTimes &times = labels[i];
       if (times.count == 0)
         continue;
-      std::string name = times.label->name;
-      if (name == "gemm")
-        name += " " + times.label->location;
-      Line &line = lines[name];
-      line.count += times.count;
-      line.seconds += times.seconds;
-      sum += times.seconds;
+      const Cost cost = i < costs.size() ? costs[i] : Cost();
+      const auto count = static_cast<double>(times.count);
+      for (Line *line : {&lines[times.label->name], &sum}) {
+        line->count += times.count;
+        line->seconds += times.seconds;
+        line->flops += count * (cost.matmulFlops + cost.kernelFlops);
+        line->bytes += count * cost.memoryBytes;
+      }
     }
     std::vector<std::pair<std::string, Line>> sorted(lines.begin(), lines.end());
     std::sort(sorted.begin(), sorted.end(), [](const auto &a, const auto &b) {
       return a.second.seconds > b.second.seconds;
     });
-    std::fprintf(stderr, "%-64s %7s %10s %9s %7s\n", "kernel", "count", "ms",
-                 "us each", "share");
-    for (const auto &[name, line] : sorted)
-      std::fprintf(stderr, "%-64s %7llu %10.3f %9.1f %6.1f%%\n", name.c_str(),
-                   static_cast<unsigned long long>(line.count),
+    sorted.emplace_back("sum", sum);
+    std::fprintf(stderr, "%-46s %6s %10s %9s %6s %8s %6s %9s\n", "kernel", "count",
+                 "ms", "us each", "share", "TFLOP/s", "TB/s", "of limit");
+    for (const auto &[name, line] : sorted) {
+      const double limit = std::max(line.flops / (request.peakTflops * 1e12),
+                                    line.bytes / (request.peakTbs * 1e12));
+      std::fprintf(stderr,
+                   "%-46s %6llu %10.3f %9.1f %5.1f%% %8.1f %6.2f %8.1f%%\n",
+                   name.c_str(), static_cast<unsigned long long>(line.count),
                    line.seconds * 1e3, line.seconds * 1e6 / line.count,
-                   100 * line.seconds / seconds);
-    std::fprintf(stderr, "%-64s %7s %10.3f %9s %6.1f%%\n", "sum", "", sum * 1e3,
-                 "", 100 * sum / seconds);
+                   100 * line.seconds / seconds, line.flops / line.seconds / 1e12,
+                   line.bytes / line.seconds / 1e12, 100 * limit / line.seconds);
+    }
   }
 
 private:
+  /// What one execution costs, in the order of the executor's labels.
+  std::vector<Cost> labelCosts() const {
+    const plan::Plan &plan = executor.plan().plan();
+    std::vector<Cost> costs;
+    for (const plan::Function *function : *plan.functions()) {
+      const size_t first = costs.size();
+      costs.resize(first + instructionLabels(plan, *function).size());
+      unroll(plan, *function, 0, [&](const UnrolledInstruction &unrolled) {
+        costs[first + unrolled.number] = costOf(plan, unrolled);
+      });
+    }
+    return costs;
+  }
+
   const Request &request;
   std::unique_ptr<Communicator> communicator;
   Executor executor;
