@@ -204,6 +204,14 @@ void CaseMaker::addRows() {
             [=](OpBuilder &b, Location l) { return build(b, l, columns, type(b)); },
             arrays, rows);
       };
+      Case &dropout = add(
+          "dropout", name,
+          [=](OpBuilder &b, Location l) {
+            return buildDropout(b, l, columns, 0.3, type(b));
+          },
+          {{e, n}, {e, n, Out}}, rows);
+      dropout.integers = {5 * 64 + 2};
+      dropout.reals = {0x1p51 + 12345};
       elementwise("silu", 1, buildSilu);
       elementwise("silu_grad", 2, buildSiluGrad);
       elementwise("add", 2, buildAdd);

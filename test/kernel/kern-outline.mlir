@@ -661,3 +661,54 @@ tfm.architecture @rope_tables {
     tfm.return %t : !r
   }
 }
+
+// -----
+
+// One thread adds the partial sums of the norm up: of 6 million numbers, 6144 tiles of
+// 1024, there are not more than 4096.
+//
+// CHECK-LABEL: tfm.architecture @large {
+// CHECK: kern.call @sum_squares_6291456_t2048_f32(%{{.+}}) into(%{{.+}}) grid = <add = 3072, cap = 3072>
+// CHECK: kern.call @add_partials_1x1x3072
+tfm.architecture @large {
+  tfm.param @a : tensor<6144x1024xf32> {hf = "a", init = "zeros", trainable}
+  fsdp.mesh @mesh ranks = 1
+  fsdp.unit @u [@a] {trainable, bytes = 25165824 : i64}
+  tfm.func @optimizer_step() {
+    %n = tfm.grad_norm [@u] : tensor<1xf32>
+    tfm.return
+  }
+}
+
+// -----
+
+// Dropout is told its place, 64 to a layer, and the micro-batch's key; the gradient
+// drops the input again for %da, and what flows back through the adapter.
+//
+// CHECK-LABEL: tfm.architecture @dropout {
+// CHECK-LABEL: tfm.layer @forward(
+// CHECK-SAME: %[[X:[a-z0-9]+]]:
+// CHECK: %[[XD:[0-9]+]] = kern.call @dropout_64_f32(%[[X]]) into(%{{[0-9]+}}) grid = <scalar = "tokens", cap = 128> {extents = [#kern.extent<scalar = "layer", mul = 64, add = 3, cap = {{[0-9]+}}>], scalars = ["dropout_key"]}
+// CHECK: kern.gemm %[[XD]], %arg2
+// CHECK: kern.gemm %[[X]], %arg1
+// CHECK-LABEL: tfm.layer @backward(
+// CHECK-SAME: %[[DY:[a-z0-9]+]]: {{.*}}, %[[X:arg1]]:
+// CHECK: %[[XD:[0-9]+]] = kern.call @dropout_64_f32_{{[0-9]}}(%[[X]])
+// CHECK: kern.gemm %{{[0-9]+}}, %[[XD]] into
+// CHECK: %[[INNER:[0-9]+]] = kern.gemm %{{[0-9]+}}, %arg4
+// CHECK: %[[DROPPED:[0-9]+]] = kern.call @dropout_64_f32_{{[0-9]}}(%[[INNER]])
+// CHECK: kern.gemm %[[DY]], %arg3 into %[[DROPPED]] {{.*}}beta = 1.0
+!x = tensor<128x64xf32, #tfm.dims<"T", "">>
+!u = tensor<128x8xf32, #tfm.dims<"T", "">>
+tfm.architecture @dropout {
+  tfm.layer @forward(%x: !x, %w: tensor<64x64xf32>, %a: tensor<8x64xf32>, %b: tensor<64x8xf32>) -> !x {
+    %y, %u = tfm.lora_linear %x, %w, %a, %b {scale = 2.0, parts = array<i64: 64>, adapted = array<i1: true>, mask = #tfm.dropout<rate = 0.1 : f64, site = 3>}
+      : !x, tensor<64x64xf32>, tensor<8x64xf32>, tensor<64x8xf32>
+    tfm.return %y : !x
+  }
+  tfm.layer @backward(%dy: !x, %x: !x, %u: !u, %w: tensor<64x64xf32>, %a: tensor<8x64xf32>, %b: tensor<64x8xf32>) -> (!x, tensor<8x64xf32>) {
+    %dx, %da, %db = tfm.lora_linear_grad %dy, %x, %u, %w, %a, %b {scale = 2.0, parts = array<i64: 64>, adapted = array<i1: true>, mask = #tfm.dropout<rate = 0.1 : f64, site = 3>}
+      : !x, !x, !u, tensor<64x64xf32>, tensor<8x64xf32>, tensor<64x8xf32>
+    tfm.return %dx, %da : !x, tensor<8x64xf32>
+  }
+}

@@ -465,6 +465,8 @@ TEST_P(EmittedOptimizers, Optimizer) {
     add({bind(buildSumSquares, n, std::gcd(n, flatTile), element), items,
          items});
   }
+  add({bind(buildSumSquares, int64_t(1) << 17, int64_t(1) << 16, element), 2,
+       2});
   add({bind(buildAddPartials, int64_t(2), int64_t(3), int64_t(5), false), 1,
        1});
   add({bind(buildAddPartials, int64_t(1), int64_t(1), int64_t(100), true), 1,
