@@ -34,6 +34,13 @@ config.substitutions += [
 config.environment["OMP_WAIT_POLICY"] = os.environ.get("OMP_WAIT_POLICY", "passive")
 
 config.available_features.add("cpu-exec")
+# What trains here does so on the CPU, also on a machine with GPUs.
+config.environment["CUDA_VISIBLE_DEVICES"] = ""
+# Libraries that stand for those of a machine with two GPUs, which compute nothing.
+fake_cuda = os.path.join(config.fsdpq_build, "test", "unit", "device", "fake_cuda")
+config.substitutions.append(("%fake_cuda", fake_cuda))
+if os.path.exists(os.path.join(fake_cuda, "libcuda.so.1")):
+    config.available_features.add("fake-cuda")
 # Kernels of GPUs are compiled, which takes no GPU.
 nvrtc = os.path.join(config.test_source_root, "Target", "Cuda", "nvrtc.py")
 if subprocess.run([config.python, nvrtc, "--probe"], capture_output=True).returncode == 0:

@@ -6,6 +6,8 @@
 #include "tools/fsdpq-run/MachineMemory.h"
 #include "tools/fsdpq-run/ranks/RunTogether.h"
 
+#include <algorithm>
+
 #ifdef FSDPQ_HAS_CUDA
 #include "runtime/comm/nccl/NcclCommunicator.h"
 #include "runtime/device/cuda/CudaDevice.h"
@@ -105,6 +107,17 @@ void decideDevice(Settings &settings, const RankSetup &setup,
   if (settings.target != cpu)
     runTogether(communicator, "finding the GPUs",
                 [&] { takeGpu(settings, setup); });
+}
+
+int64_t countRanksByDefault(const Settings &settings) {
+  if (settings.device == cpu || !settings.planFile.empty())
+    return 1;
+  std::string why;
+  const std::vector<VisibleGpu> gpus = visibleGpus(why);
+  for (const VisibleGpu &gpu : gpus)
+    if (gpu.architecture != gpus.front().architecture)
+      return 1;
+  return std::max<int64_t>(1, static_cast<int64_t>(gpus.size()));
 }
 
 void decideTarget(Settings &settings) {

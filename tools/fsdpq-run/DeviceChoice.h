@@ -22,6 +22,11 @@ namespace fsdpq::run {
 void decideDevice(Settings &settings, const RankSetup &setup,
                   rt::Communicator &communicator);
 
+/// Ranks that a training run on this host has if nobody says how many: one for each
+/// GPU if it may compute on them and they are alike; else 1, as for a plan that is
+/// there already.
+int64_t countRanksByDefault(const Settings &settings);
+
 /// Of the command plan, which has no ranks: --device cuda means the architecture
 /// of this machine's GPU, unless --target says another. Error 6060 if there is none.
 void decideTarget(Settings &settings);

@@ -105,6 +105,10 @@ int runOnRanks(const std::vector<std::string> &words, const CommandLine &line,
                const RankCommand &command) {
   // What is wrong with the command line is said once, before there are ranks.
   Settings settings = makeSettings(line);
+  if (settings.command == Train)
+    settings.rankOptions.ranksByDefault = [&] {
+      return countRanksByDefault(settings);
+    };
   const RankSetup setup =
       readRankSetup(settings.rankOptions, processEnvironment());
   decideMesh(settings, setup.ranks, setup.localRanks);

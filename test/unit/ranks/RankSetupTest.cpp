@@ -116,6 +116,22 @@ TEST(RankSetup, StartsRanks) {
             6050);
 }
 
+/// The reference starts one for each GPU if nobody says how many.
+TEST(RankSetup, StartsAsManyAsThereAreGpus) {
+  const auto four = [] { return int64_t(4); };
+  EXPECT_EQ(setupOf({}, {.ranksByDefault = four}).starts, 4);
+  EXPECT_EQ(setupOf({}, {.ranksByDefault = four}).ranks, 4);
+  EXPECT_EQ(setupOf({{"WORLD_SIZE", "1"}}, {.ranksByDefault = four}).starts, 4);
+  EXPECT_EQ(setupOf({}, {.ranksByDefault = [] { return int64_t(1); }}).starts, 0);
+
+  // Whoever says, says how many; then nobody looks for GPUs.
+  const auto never = []() -> int64_t { throw std::runtime_error("asked"); };
+  EXPECT_EQ(setupOf({}, {.ranksPerHost = 1, .ranksByDefault = never}).starts, 0);
+  EXPECT_EQ(setupOf({}, {.ranks = 2, .ranksByDefault = never}).starts, 2);
+  EXPECT_EQ(setupOf(torchrun, {.ranksByDefault = never}).rank, 5);
+  EXPECT_EQ(setupOf(slurm, {.ranksByDefault = never}).rank, 3);
+}
+
 /// What the launcher says to a rank, which has the launcher's command line.
 TEST(RankSetup, StartedByIt) {
   const Variables launched = {{"RANK", "1"},

@@ -241,11 +241,12 @@ constexpr OptionSpec options[] = {
     {.name = "nproc_per_node", .kind = Int,
      .help = "start so many processes on this machine; under SLURM in each task, "
              "of which a machine then has one. torchrun's number must agree; "
-             "omitted: 1",
+             "omitted: train starts one for each GPU, else 1",
      .group = processes, .commands = everywhere, .min = 1, .max = 4096},
     {.name = "world_size", .kind = Int, .byDefault = "-1",
-     .help = "processes of the run; -1: as many as are started. Alone it starts "
-             "them on this machine. For plan: compile for so many",
+     .help = "processes of the run; -1: as many as are started, which is one for "
+             "each GPU if nothing else says. Alone it starts them on this machine. "
+             "For plan: compile for so many",
      .group = processes, .commands = everywhere, .min = -1, .max = 65536},
     {.name = "sharding_strategy", .kind = Choice, .byDefault = "full_shard",
      .help = "how weights, gradients and moments are spread over processes: over "

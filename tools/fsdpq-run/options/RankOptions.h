@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -14,6 +15,8 @@ struct RankOptions {
   std::optional<std::string> masterAddress = {};
   std::optional<uint16_t> masterPort = {}; ///< 0: any that is free
   std::string tokenFile = {};              ///< "": none
+  /// How many ranks a process starts that nobody tells; none: it is the only one.
+  std::function<int64_t()> ranksByDefault = {};
 };
 
 } // namespace fsdpq::run

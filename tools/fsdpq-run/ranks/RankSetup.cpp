@@ -148,8 +148,10 @@ private:
   }
 
   void readOptions() {
-    const int64_t started = options.ranksPerHost ? *options.ranksPerHost
-                                                 : options.ranks.value_or(1);
+    const int64_t started = options.ranksPerHost     ? *options.ranksPerHost
+                            : options.ranks          ? *options.ranks
+                            : options.ranksByDefault ? options.ranksByDefault()
+                                                     : 1;
     if (started == 1)
       return;
     setup.starts = setup.ranks = setup.localRanks = started;

@@ -7,7 +7,7 @@
 //   task a host and --nproc_per_node N, starts N ranks;
 // - --nproc_per_node N or, as in the reference, --world_size N: this process
 //   starts N ranks on this host;
-// - nothing: a run of one rank.
+// - nothing: what RankOptions::ranksByDefault says, else a run of one rank.
 // What is told twice must agree.
 //
 // Rank 0 of a run on one host listens on the loopback address. On several hosts
