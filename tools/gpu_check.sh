@@ -83,6 +83,7 @@ part_ranks() {
 }
 
 part_curve() {
+  [[ -n ${FSDPQ_CURVE_MODEL:-} ]] || { echo "skipped: FSDPQ_CURVE_MODEL names no model"; return; }
   timeout 200 python3 "$root/test/gpu/curve.py" "$FSDPQ_CURVE_MODEL" "$results/curve" \
     >"$results/curve.jsonl" 2>"$results/curve.err" || { fail "curve"; tail -5 "$results/curve.err"; }
   cat "$results/curve.jsonl"

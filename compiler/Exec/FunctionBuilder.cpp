@@ -232,10 +232,14 @@ static kern::ExtentAttr bindLayer(kern::ExtentAttr extent,
   if (extent.getScalar() != kern::layerScalar)
     return extent;
   // A loop's iterations are layers at equal distances.
-  Offsets numbers(layers.empty() ? ArrayRef<int64_t>(0) : layers);
+  int64_t first = 0, distance = 0;
+  if (!layers.empty())
+    first = layers.front() + 1;
+  if (layers.size() > 1)
+    distance = layers[1] - layers[0];
   return kern::ExtentAttr::get(
-      extent.getContext(), "", 1, 1, numbers.stride * extent.getMul(),
-      numbers.offset * extent.getMul() + extent.getAdd(), extent.getCap());
+      extent.getContext(), "", 1, 1, distance * extent.getMul(),
+      first * extent.getMul() + extent.getAdd(), extent.getCap());
 }
 
 void FunctionBuilder::buildCall(kern::CallOp op, Layers layers) {

@@ -37,7 +37,9 @@ struct FuseAdapter : OpRewritePattern<tfm::AddOp> {
     if (!down)
       return rewriter.notifyMatchFailure(add, "the scaled value is no adapter");
     // Adapters of one input share what they drop: it may have more uses.
-    auto dropout = down.getX().getDefiningOp<tfm::DropoutOp>();
+    auto dropout = down.getX() == base.getX()
+                       ? tfm::DropoutOp()
+                       : down.getX().getDefiningOp<tfm::DropoutOp>();
     if ((dropout ? dropout.getX() : down.getX()) != base.getX())
       return rewriter.notifyMatchFailure(add, "the adapter reads another value");
     for (Operation *op : {base.getOperation(), scale.getOperation(),

@@ -184,6 +184,10 @@ kern::FuncOp buildQuantizeScales(OpBuilder &, Location, qt::BlockFormat,
 kern::FuncOp buildSumSquares(OpBuilder &, Location, int64_t elements,
                              int64_t tile, Type element);
 
+/// (x: N x f64, sums: items x f64). sums[i] = sum of the i-th `tile` elements.
+/// Items: N / tile.
+kern::FuncOp buildSums(OpBuilder &, Location, int64_t elements, int64_t tile);
+
 /// (partial: (R * L * P) x f64, inout sum: 1 x f64). Adds the partials, which lie
 /// as [R, L, P], in the order [L, R, P]: that of the elements, when R ranks have
 /// ranges of L layers. The sum starts from 0, or if it `continues` from what is

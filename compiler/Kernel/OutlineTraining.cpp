@@ -85,19 +85,6 @@ static LogicalResult checkUnit(Operation *op, Attribute symbol,
          << " is no trainable unit with a layout; run tfm-fuse-optimizer first";
 }
 
-/// Elements of a partial sum of squares. One thread adds the partial sums up, so
-/// there are to be few, but enough to keep a device busy.
-static int64_t chooseSumTile(int64_t elements) {
-  constexpr int64_t fewest = 1024, most = 4096;
-  int64_t tile = std::gcd(elements, kernels::flatTile);
-  int64_t tiles = elements / tile;
-  for (int64_t joined = llvm::divideCeil(tiles, most); joined <= tiles / fewest;
-       ++joined)
-    if (tiles % joined == 0)
-      return joined * tile;
-  return tile;
-}
-
 LogicalResult Outliner::outlineGradNorm(tfm::GradNormOp op) {
   Location loc = op.getLoc();
   Type f32 = builder.getF32Type(), f64 = builder.getF64Type();
@@ -114,20 +101,36 @@ LogicalResult Outliner::outlineGradNorm(tfm::GradNormOp op) {
     int64_t layers = countLayers(unit), elements = getFlatElements(unit, mesh);
     // Ranges end at multiples of the smallest tile whatever the number of ranks.
     int64_t tile = deterministic ? fsdp::shardAlignment / 4
-                                 : chooseSumTile(elements);
+                                 : std::gcd(elements, kernels::flatTile);
     int64_t items = elements / tile, ranks = 1;
     Value gradient = fsdp::FlatOp::create(
         builder, loc, RankedTensorType::get({elements}, f32), unit.getSymName(),
         "gradient");
-    Value partials = call(
-                         loc,
-                         [&](OpBuilder &b, Location l) {
-                           return kernels::buildSumSquares(b, l, elements, tile, f32);
-                         },
-                         gradient,
-                         empty(loc, RankedTensorType::get({items}, f64)),
-                         constant(items))
-                         .front();
+    // One thread adds what is left up: tiles of many are added up before.
+    const bool isLong = !deterministic && items > 4 * kernels::flatTile;
+    const int64_t padded =
+        isLong ? llvm::alignTo(items, kernels::flatTile) : items;
+    Value partials = empty(loc, RankedTensorType::get({padded}, f64));
+    if (padded != items)
+      partials = kern::FillOp::create(builder, loc, partials);
+    partials = call(
+                   loc,
+                   [&](OpBuilder &b, Location l) {
+                     return kernels::buildSumSquares(b, l, elements, tile, f32);
+                   },
+                   gradient, partials, constant(items))
+                   .front();
+    if (isLong) {
+      items = padded / kernels::flatTile;
+      partials = call(
+                     loc,
+                     [&](OpBuilder &b, Location l) {
+                       return kernels::buildSums(b, l, padded, kernels::flatTile);
+                     },
+                     partials, empty(loc, RankedTensorType::get({items}, f64)),
+                     constant(items))
+                     .front();
+    }
     if (deterministic && shards > 1) {
       ranks = shards;
       partials = fsdp::AllGatherOp::create(

@@ -166,9 +166,8 @@ void Outliner::setAttentionFlops(ResultRange results,
 }
 
 Value Outliner::dropSome(Location loc, Value x, tfm::DropoutAttr mask) {
-  constexpr int64_t sites = 64; // a layer
   auto place = kern::ExtentAttr::get(builder.getContext(), kern::layerScalar,
-                                     sites, 1, 0, mask.getSite(), INT32_MAX);
+                                     tfm::DropoutAttr::lastSite + 1, 1, 0, mask.getSite(), INT32_MAX);
   return call(
              loc,
              [&](OpBuilder &b, Location l) {

@@ -47,6 +47,8 @@ struct InsertAdaptersPass
           << dropout.getValue() << "; 0 or more and less than 1 is possible";
       return signalPassFailure();
     }
+    droppedInputs.clear();
+    nextSite.clear();
     for (auto architecture : getOperation().getOps<tfm::ArchitectureOp>()) {
       SmallVector<tfm::LinearOp> linears;
       llvm::SetVector<StringRef> names;
@@ -133,16 +135,31 @@ private:
     if (dropout == 0)
       return x;
     Value &dropped = droppedInputs[x];
-    if (!dropped) {
-      int64_t &sites = sitesOf[x.getParentBlock()];
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointAfterValue(x);
-      dropped = tfm::DropoutOp::create(
-          builder, x.getLoc(), x,
-          tfm::DropoutAttr::get(builder.getContext(),
-                                builder.getF64FloatAttr(dropout), sites++));
+    if (dropped)
+      return dropped;
+    const int64_t site = takeSite(*x.getParentBlock());
+    if (site > tfm::DropoutAttr::lastSite) {
+      emitError(x.getLoc(), "[FSDPQ-0143] the layer has more than ")
+          << tfm::DropoutAttr::lastSite + 1
+          << " places that drop: adapt fewer of its modules";
+      signalPassFailure();
+      return dropped = x;
     }
-    return dropped;
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfterValue(x);
+    return dropped = tfm::DropoutOp::create(
+               builder, x.getLoc(), x,
+               tfm::DropoutAttr::get(builder.getContext(),
+                                     builder.getF64FloatAttr(dropout), site));
+  }
+
+  /// The first place of a layer after those that drop already.
+  int64_t takeSite(Block &layer) {
+    auto [place, isNew] = nextSite.try_emplace(&layer, 0);
+    if (isNew)
+      for (auto op : layer.getOps<tfm::DropoutOp>())
+        place->second = std::max(place->second, op.getMask().getSite() + 1);
+    return place->second++;
   }
 
   void insertAdapter(tfm::LinearOp linear, tfm::ParamOp param) {
@@ -171,6 +188,6 @@ private:
   }
 
   llvm::DenseMap<Value, Value> droppedInputs;
-  llvm::DenseMap<Block *, int64_t> sitesOf; ///< of each layer's body
+  llvm::DenseMap<Block *, int64_t> nextSite; ///< by layer
 };
 } // namespace

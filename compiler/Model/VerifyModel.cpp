@@ -63,6 +63,13 @@ private:
           report(op) << symbol << " is per-layer but used outside a layer";
       }
     }
+    // Rows of a chunk do not know their number among all.
+    if (auto loop = dyn_cast<tfm::ChunkLoopOp>(op))
+      if (auto body = SymbolTable::lookupNearestSymbolFrom<tfm::FuncOp>(
+              loop, loop.getBodyAttr()))
+        body.walk([&](tfm::DropoutOp dropout) {
+          report(dropout) << "rows of a chunk cannot be dropped";
+        });
     if (auto stack = dyn_cast<tfm::StackOp>(op); stack && !stack.getLayers())
       report(op) << "the stack has no layers";
   }

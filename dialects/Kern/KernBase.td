@@ -30,8 +30,8 @@ def Kern_ExtentAttr : AttrDef<Kern_Dialect, "Extent"> {
   let description = [{
     `min(cap, floor(mul * scalar / div) + index_mul * index + add)`, where
     `scalar` names a step scalar (empty: 0) and `index` counts the innermost loop.
-    In the calls of a layer `scalar` may be "layer", the layer's number, which
-    exec-build turns into a multiple of `index`; it is 0 outside of layers.
+    In calls `scalar` may be "layer", the number of the layer from 1 on, 0 outside
+    of layers; exec-build turns it into a multiple of `index`.
 
     ```mlir
     #kern.extent<scalar = "tokens", mul = 9, div = 32, cap = 144>

@@ -83,6 +83,9 @@ def Tfm_DropoutAttr : Tfm_Attr<"Dropout", "dropout"> {
   let parameters = (ins "FloatAttr":$rate, "int64_t":$site);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static constexpr int64_t lastSite = 63;
+  }];
 }
 
 class Tfm_Type<string name, string mnemonic_> : TypeDef<Tfm_Dialect, name> {

@@ -59,8 +59,8 @@ DropoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, FloatAttr rate
   if (!(value >= 0 && value < 1))
     return emitError() << "drops at a rate of " << value
                        << ", not 0 or more and less than 1";
-  if (site < 0 || site > 63)
-    return emitError() << "has site " << site << ", not 0 to 63";
+  if (site < 0 || site > lastSite)
+    return emitError() << "has site " << site << ", not 0 to " << lastSite;
   return success();
 }
 

@@ -111,7 +111,8 @@ AdapterConfig readAdapterConfig(const std::string &folder) {
   result.alpha = requireNumber(config, "lora_alpha", path);
   result.dropout = optionalNumber(config, "lora_dropout", path).value_or(0);
   if (!(result.dropout >= 0 && result.dropout < 1))
-    failField(path, "lora_dropout", config["lora_dropout"], "0 to 1");
+    failField(path, "lora_dropout", config["lora_dropout"],
+              "0 or more and less than 1");
   result.useRslora = optionalBool(config, "use_rslora", path).value_or(false);
   result.targets = readTargets(config, path);
   result.baseModel =

@@ -43,7 +43,7 @@ def time_fsdpq():
                     file.write(json.dumps({"input_ids": row}) + "\n")
         subprocess.run(
             [os.path.join(BUILD, "bin", "fsdpq-run"), "train", "--model_name", MODEL, "--dataset", data,
-             "--train_type", "lora", "--lora_rank", str(RANK), "--lora_alpha", str(ALPHA),
+             "--train_type", "lora", "--precision", "fp32", "--lora_dropout", "0", "--lora_rank", str(RANK), "--lora_alpha", str(ALPHA),
              "--lora_target_modules", ",".join(MODULES), "--batch_size", str(ROWS), "--context_length", str(TOKENS),
              "--shuffle", "false", "--lr", str(RATE), "--threads", str(THREADS), "--output_dir", out],
             check=True, stderr=subprocess.DEVNULL)

@@ -164,3 +164,17 @@ tfm.func @dropout_of_another(%x: !x, %z: !x, %w: !w, %a: !a, %b: !b) -> !x {
   %y = tfm.add %y0, %s : !x, !x
   tfm.return %y : !x
 }
+
+// What the layer drops itself is its input.
+// CHECK-LABEL: tfm.func @dropout_of_both(
+// CHECK: %[[D:.+]] = tfm.dropout
+// CHECK-NEXT: tfm.lora_linear %[[D]], %{{.+}} {adapted = array<i1: true>, parts = array<i64: 64>, scale
+tfm.func @dropout_of_both(%x: !x, %w: !w, %a: !a, %b: !b) -> !x {
+  %d = tfm.dropout %x {mask = #tfm.dropout<rate = 0.1 : f64, site = 1>} : !x
+  %y0 = tfm.linear %d, %w : !x, !w
+  %u = tfm.linear %d, %a : !x, !a
+  %v = tfm.linear %u, %b : !u, !b
+  %s = tfm.scale %v {factor = 2.0} : !x
+  %y = tfm.add %y0, %s : !x, !x
+  tfm.return %y : !x
+}

@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
   try {
     // One program to carry instead of two.
     if (std::filesystem::path(argv[0]).filename() == "fsdpq-run")
-      return fsdpq::run::runCommandLine(argc, argv);
+      return fsdpq::run::runProgram(argc, argv);
     if (command == "kernels")
       return fsdpq::test::checkKernels(argc - 2, argv + 2);
     if (command == "attention")

@@ -22,7 +22,7 @@ def train(arguments, name, *options):
     folder = os.path.join(arguments.scratch, name)
     begun = time.monotonic()
     subprocess.run(
-        ["fsdpq-run", "train", "--model_name", arguments.model, "--train_type", "qlora",
+        ["fsdpq-run", "train", "--nproc_per_node", "1", "--model_name", arguments.model, "--train_type", "qlora",
          "--dataset", os.path.join(ROOT, "models/demo/train.jsonl"), "--output_dir", folder,
          "--lora_rank", "16", "--lora_alpha", "32", "--batch_size", "4", "--context_length", "144",
          "--lr", "1e-3", "--num_epochs", "10", "--max_steps", str(arguments.steps), *options],

@@ -664,16 +664,19 @@ tfm.architecture @rope_tables {
 
 // -----
 
-// One thread adds the partial sums of the norm up: of 6 million numbers, 6144 tiles of
-// 1024, there are not more than 4096.
+// One thread adds the partial sums of the norm up: of 5001 tiles, which fill 5 tiles
+// but for 119, only those five.
 //
 // CHECK-LABEL: tfm.architecture @large {
-// CHECK: kern.call @sum_squares_6291456_t2048_f32(%{{.+}}) into(%{{.+}}) grid = <add = 3072, cap = 3072>
-// CHECK: kern.call @add_partials_1x1x3072
+// CHECK: %[[ALL:[0-9]+]] = kern.empty : tensor<5120xf64>
+// CHECK: %[[ZEROS:[0-9]+]] = kern.fill into %[[ALL]]
+// CHECK: %[[SQUARES:[0-9]+]] = kern.call @sum_squares_5121024_t1024_f32(%{{[0-9]+}}) into(%[[ZEROS]]) grid = <add = 5001, cap = 5001>
+// CHECK: %[[SUMS:[0-9]+]] = kern.call @sums_5120_t1024(%[[SQUARES]]) into(%{{[0-9]+}}) grid = <add = 5, cap = 5>
+// CHECK: kern.call @add_partials_1x1x5(%[[SUMS]])
 tfm.architecture @large {
-  tfm.param @a : tensor<6144x1024xf32> {hf = "a", init = "zeros", trainable}
+  tfm.param @a : tensor<5001x1024xf32> {hf = "a", init = "zeros", trainable}
   fsdp.mesh @mesh ranks = 1
-  fsdp.unit @u [@a] {trainable, bytes = 25165824 : i64}
+  fsdp.unit @u [@a] {trainable, bytes = 20484096 : i64}
   tfm.func @optimizer_step() {
     %n = tfm.grad_norm [@u] : tensor<1xf32>
     tfm.return

@@ -3,7 +3,9 @@
 //
 // Layers of one input read one dropout of it, whose place in the layer is its own.
 
+// NONE: tfm.layer @block
 // NONE-NOT: dropout
+// NONE: tfm.layer @other
 
 !x = tensor<128x64xf32, #tfm.dims<"T", "">>
 !w = tensor<64x64xf32>
@@ -44,6 +46,17 @@ tfm.architecture @m {
   tfm.layer @other(%x: !x) -> !x {
     %q = tfm.use [@q] : !w
     %0 = tfm.linear %x, %q : !x, !w
+    tfm.return %0 : !x
+  }
+
+// What drops already keeps its place.
+// CHECK-LABEL: tfm.layer @drops_already(
+// CHECK: tfm.dropout %{{.+}} {mask = #tfm.dropout<rate = 5.000000e-01 : f64, site = 4>}
+// CHECK: tfm.dropout %{{.+}} {mask = #tfm.dropout<rate = 1.000000e-01 : f64, site = 5>}
+  tfm.layer @drops_already(%x: !x) -> !x {
+    %q = tfm.use [@q] : !w
+    %d = tfm.dropout %x {mask = #tfm.dropout<rate = 0.5 : f64, site = 4>} : !x
+    %0 = tfm.linear %d, %q : !x, !w
     tfm.return %0 : !x
   }
 }

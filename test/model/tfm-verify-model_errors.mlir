@@ -39,3 +39,20 @@ tfm.architecture @m {
     tfm.return
   }
 }
+
+// -----
+
+// A chunk's rows do not know which of all they are.
+!x = tensor<128x64xf32, #tfm.dims<"R", "">>
+!c = tensor<128x64xf32, #tfm.dims<"C", "">>
+tfm.architecture @m {
+  tfm.func @chunk(%x: !c) -> !c {
+    // expected-error@+1 {{[FSDPQ-0191] after the model phase: rows of a chunk cannot be dropped}}
+    %y = tfm.dropout %x {mask = #tfm.dropout<rate = 0.1 : f64, site = 0>} : !c
+    tfm.return %y : !c
+  }
+  tfm.func @f(%x: !x) -> !x {
+    %y = tfm.chunk_loop(%x) body = @chunk chunk = 128 : (!x) -> !x
+    tfm.return %y : !x
+  }
+}

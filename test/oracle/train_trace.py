@@ -68,8 +68,9 @@ def options_of(case, steps, row_count, batch_count, scratch):
         "optimizer": case.get("optimizer", "adamw"),
         "wd": WEIGHT_DECAY,
     }
+    # On a machine with several GPUs as many are started unless told.
+    options["nproc_per_node"] = case.get("world", 1)
     if case.get("world", 1) > 1:
-        options["nproc_per_node"] = case["world"]
         options["threads"] = 1
     if case.get("weighting") == "token":
         options["loss_average"] = "token"

@@ -6,10 +6,13 @@
 #include "tools/fsdpq-run/RankCommand.h"
 #include "tools/fsdpq-run/ranks/RunTogether.h"
 
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 namespace fsdpq::run {
@@ -49,7 +52,20 @@ static int report(const char *text, ExitCode code) {
   return static_cast<int>(code);
 }
 
-int runCommandLine(int argc, char **argv) noexcept {
+/// OpenMP's threads spin while they wait unless told otherwise, which costs a
+/// factor of ten beside any other busy process. The library reads the variable
+/// when it is loaded, before main, so the program starts itself once more.
+static void startWithPassiveWaiting(char **argv) {
+  if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT"))
+    return;
+  if (::setenv("OMP_WAIT_POLICY", "passive", 1) == 0)
+    ::execv("/proc/self/exe", argv); // if it fails, the run is only slower
+}
+
+int runProgram(int argc, char **argv) noexcept {
+  startWithPassiveWaiting(argv);
+  // A file that grows beyond a limit is an error to report, not an end.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return dispatch(std::vector<std::string>(argv, argv + argc));
   } catch (const ReportedElsewhere &failure) {

@@ -3,8 +3,8 @@
 
 namespace fsdpq::run {
 
-/// Runs the command line. Reports every failure on the standard error and
+/// All of the program fsdpq-run. Reports every failure on the standard error and
 /// returns the exit code (see rt::ExitCode); throws nothing.
-int runCommandLine(int argc, char **argv) noexcept;
+int runProgram(int argc, char **argv) noexcept;
 
 } // namespace fsdpq::run

@@ -97,18 +97,22 @@ static void checkPlan(const Settings &settings, const rt::LoadedPlan &loaded) {
            rank == 0 ? "use a plan with adapters"
                      : "use adapters of rank " + std::to_string(rank) +
                            " (train: --lora_rank)");
-  if (rank > 0)
-    if (const auto scale = metadata(plan, "lora_scale"))
-      if (readReal(*scale) != settings.lora.scale())
-        refuse("the plan multiplies adapters by " + *scale + ", not " +
-                   numberText(settings.lora.scale()),
-               "give the --lora_alpha that it was compiled with");
-  if (rank > 0 && settings.command == Train)
-    if (const auto dropout = metadata(plan, "lora_dropout"))
-      if (readReal(*dropout) != settings.lora.dropout)
-        refuse("the plan drops adapters' inputs at a rate of " + *dropout +
-                   ", not " + numberText(settings.lora.dropout),
-               "give the --lora_dropout that it was compiled with");
+  if (rank == 0)
+    return;
+  const auto scale = metadata(plan, "lora_scale"),
+             dropout = metadata(plan, "lora_dropout");
+  if (!scale || !dropout)
+    refuse("the plan does not say what its adapters are multiplied by, and how "
+           "much of their input is dropped",
+           "compile it with this version's fsdpq-run");
+  if (readReal(*scale) != settings.lora.scale())
+    refuse("the plan multiplies adapters by " + *scale + ", not " +
+               numberText(settings.lora.scale()),
+           "give the --lora_alpha that it was compiled with");
+  if (settings.command == Train && readReal(*dropout) != settings.lora.dropout)
+    refuse("the plan drops adapters' inputs at a rate of " + *dropout + ", not " +
+               numberText(settings.lora.dropout),
+           "give the --lora_dropout that it was compiled with");
 }
 
 int64_t tokenCapacity(const rt::LoadedPlan &plan) {

@@ -52,7 +52,8 @@ void sayWhatIsTrained(const Settings &settings, const plan::Plan &plan) {
     modules += (modules.empty() ? "" : ", ") + module;
   if (!modules.empty())
     note("adapters of rank " + std::to_string(settings.lora.rank) + ", scale " +
-         fixed(settings.lora.scale(), 4) + ", on " + modules);
+         fixed(settings.lora.scale(), 4) + ", dropout " +
+         numberText(settings.lora.dropout) + ", on " + modules);
   note("trainable: " + grouped(rt::trainableElements(plan)) + " parameters");
 }
 

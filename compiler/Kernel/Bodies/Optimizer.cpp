@@ -30,6 +30,17 @@ kern::FuncOp kernels::buildSumSquares(OpBuilder &builder, Location loc,
   return b.getKernel();
 }
 
+kern::FuncOp kernels::buildSums(OpBuilder &builder, Location loc,
+                                int64_t elements, int64_t tile) {
+  Type f64 = builder.getF64Type();
+  BodyBuilder b(builder, loc, "sums_" + Twine(elements) + "_t" + Twine(tile),
+                {arrayOf(f64, elements), rowsOf(f64)}, f64);
+  Value x = b.load(b.argument(0), b.mul(b.item(), b.index(tile)), tile);
+  b.storeScalar(b.sum(x, f64, [](ValueRange v) { return v[0]; }), b.argument(1),
+                b.item());
+  return b.getKernel();
+}
+
 kern::FuncOp kernels::buildAddPartials(OpBuilder &builder, Location loc,
                                        int64_t ranks, int64_t layers,
                                        int64_t partials, bool continues) {

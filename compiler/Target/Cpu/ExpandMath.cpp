@@ -75,17 +75,19 @@ struct ExpandExp : OpRewritePattern<math::ExpOp> {
   }
 };
 
-/// f64 to bf16 by way of f32, as the CUDA texts do it.
-struct TruncateByF32 : OpRewritePattern<arith::TruncFOp> {
-  using OpRewritePattern::OpRewritePattern;
+/// Between f64 and bf16 by way of f32, as the CUDA texts do it.
+template <typename Conversion>
+struct ConvertByF32 : OpRewritePattern<Conversion> {
+  using OpRewritePattern<Conversion>::OpRewritePattern;
 
-  LogicalResult matchAndRewrite(arith::TruncFOp op,
+  LogicalResult matchAndRewrite(Conversion op,
                                 PatternRewriter &rewriter) const override {
-    if (!op.getType().isBF16() || !op.getIn().getType().isF64())
+    Type from = op.getIn().getType(), to = op.getType();
+    if (!(from.isBF16() && to.isF64()) && !(from.isF64() && to.isBF16()))
       return failure();
-    Value single = arith::TruncFOp::create(rewriter, op.getLoc(),
-                                           rewriter.getF32Type(), op.getIn());
-    rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(), single);
+    Value single = Conversion::create(rewriter, op.getLoc(),
+                                      rewriter.getF32Type(), op.getIn());
+    rewriter.replaceOpWithNewOp<Conversion>(op, to, single);
     return success();
   }
 };
@@ -94,7 +96,8 @@ struct TruncateByF32 : OpRewritePattern<arith::TruncFOp> {
 
 void cpu::expandMath(func::FuncOp function) {
   RewritePatternSet patterns(function.getContext());
-  patterns.add<ExpandExp, TruncateByF32>(function.getContext());
+  patterns.add<ExpandExp, ConvertByF32<arith::ExtFOp>,
+               ConvertByF32<arith::TruncFOp>>(function.getContext());
   // Of f32 only; f64 stays with libm.
   populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
     return name == "math.log" || name == "math.tanh" || name == "math.erf";

@@ -444,6 +444,20 @@ TYPED_TEST(KernelBodies, CrossEntropy) {
   }
 }
 
+TEST(Sums, AreOfTiles) {
+  KernelHarness harness;
+  const std::string name = harness.add([](OpBuilder &b, Location loc) {
+    return buildSums(b, loc, 3 * 1024, 1024);
+  });
+  const auto x = uniform<double>(3 * 1024, -2, 2, 1);
+  std::vector<double> sums(3), wanted;
+  for (int i = 0; i < 3; ++i)
+    wanted.push_back(
+        std::accumulate(x.begin() + i * 1024, x.begin() + (i + 1) * 1024, 0.0));
+  harness.run(name, 3, x.data(), sums.data());
+  expectNear(sums, wanted, "sums");
+}
+
 TYPED_TEST(FlatKernels, FlatBuffers) {
   using T = TypeParam;
   struct Case {

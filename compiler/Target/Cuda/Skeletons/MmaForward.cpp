@@ -59,15 +59,10 @@ attention_forward(@MATRICES@
 #pragma unroll
   for (int i = 0; i < parts; ++i)
     largest[i][0] = largest[i][1] = hidden;
-  __syncthreads();
   for (unsigned stage = 0;; stage ^= 1) {
-    // Read while the tile is still on its way.
-    const bool last = key <= seenFrom[0];
-    const bool seesOne = key < row + warpRows && key + keyRows > seenFrom[row];
-    const bool missesOne =
-        key + keyRows - 1 > row || key < seenFrom[row + warpRows - 1];
     cp_async_wait<0>();
     __syncthreads();
+    const bool last = key <= seenFrom[0];
     if (!last) {
       k -= keyRows * kvPitch;
       v -= keyRows * kvPitch;
@@ -75,11 +70,13 @@ attention_forward(@MATRICES@
       copy_tile<keyRows, kvPitch>(shared + valueTiles + (stage ^ 1) * keyTile, v);
       cp_async_commit();
     }
-    if (seesOne) { // a row of the warp, a key
+    // Does a row of the warp see a key?
+    if (key < row + warpRows && key + keyRows > seenFrom[row]) {
       float s[parts][keyRows / 8][4] = {};
       add_a_bt<parts, keyRows>(s, shared, row * rowBytes + rows_first(lane),
                                keyTiles + stage * keyTile + chunks_first(lane));
-      if (missesOne)
+      // Does one not see them all?
+      if (key + keyRows - 1 > row || key < seenFrom[row + warpRows - 1])
 #pragma unroll
         for (int i = 0; i < parts; ++i)
 #pragma unroll
